@@ -8,7 +8,8 @@
 namespace quantrain {
 
 /// While an EvaluationMode exists, a module and all modules below it, including those in slots, are
-/// in evaluation mode. The destructor gives each module its previous mode.
+/// in evaluation mode. The destructor gives each module its previous mode. The module must outlive
+/// this object and keep its slots.
 class EvaluationMode {
  public:
   explicit EvaluationMode(Module& module) {

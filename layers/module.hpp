@@ -121,6 +121,7 @@ class Module {
   virtual void on_train(bool /*training*/) {}
 
  private:
+  friend class EvaluationMode;
   void check_nesting(int depth) const;
   template <class Visit>
   void visit_owned(const std::string& prefix, const Visit& visit, int depth = 0) const;
@@ -128,7 +129,7 @@ class Module {
   template <class Visit>
   void for_parts(const Visit& visit) const;
   void set_training(bool training, int depth);
-  friend class EvaluationMode;
+  /// Appends this module and all modules below it, including those in slots, with their modes.
   void append_modes(int depth, std::vector<std::pair<Module*, bool>>& modes);
   void give_up(std::shared_ptr<Module>& parts);
   template <class Call>

@@ -38,7 +38,9 @@ void check_prepared_alike(const std::string& path,
   const bool in_module = std::any_of(tensors.begin(), tensors.end(), [](const NamedTensor& entry) {
     return is_of_slot(entry.name);
   });
-  if (in_file == in_module) return;
+  const auto format = file.metadata.find("format");
+  const bool other_format = format != file.metadata.end() && format->second != "quantrain";
+  if (in_file == in_module || other_format) return;  // load_parameters() refuses other formats
   throw DataError("load",
                   path,
                   in_file ? ": comes from a network prepared for quantization, but this network is "

@@ -50,18 +50,25 @@ std::vector<std::string> row(const LayerSummary& layer) {
 }  // namespace
 
 Summary summary(Module& net, const Tensor& example) {
-  if (!example.defined()) {
-    throw GraphError("summary", "the example is undefined: give a batch of at least one sample");
-  }
-  if (example.rank() < 1 || example.dim(0) == 0) {
-    throw ShapeError(
-        "summary", "the example needs a batch of at least one sample, got ", example.shape());
+  return summary(net, std::vector<Tensor>{example});
+}
+
+Summary summary(Module& net, const std::vector<Tensor>& examples) {
+  if (examples.empty()) throw ShapeError("summary", "there is no example");
+  for (const Tensor& example : examples) {
+    if (!example.defined()) {
+      throw GraphError("summary", "the example is undefined: give a batch of at least one sample");
+    }
+    if (example.rank() < 1 || example.dim(0) == 0) {
+      throw ShapeError(
+          "summary", "the example needs a batch of at least one sample, got ", example.shape());
+    }
   }
   const EvaluationMode evaluation(net);
   const DryRun dry;
   const NoGrad no_grad;
   const Recording recording;
-  const Graph graph(net(example));
+  const Graph graph(net(examples));
 
   std::vector<LayerSummary> layers;
   for (const NamedModule& entry : net.named_modules()) {
@@ -70,7 +77,7 @@ Summary summary(Module& net, const Tensor& example) {
   graph.visit([&](const GraphNode& node) {
     LayerSummary& layer = owner(layers, node.scope());
     layer.output.assign(node.output.shape().begin(), node.output.shape().end());
-    layer.multiply_adds += multiply_adds(node) / example.dim(0);
+    layer.multiply_adds += multiply_adds(node) / examples[0].dim(0);
   });
   for (const NamedTensor& parameter : net.named_parameters()) {
     owner(layers, parameter.name).parameters += parameter.tensor.elements();

@@ -28,8 +28,10 @@ struct Summary {
 /// that contains others is listed only if it computes something itself or has parameters of its
 /// own. The pass leaves the network unchanged.
 /// Throws: what the network throws for this example; GraphError if the example is undefined;
-/// ShapeError if it has no batch axis or an empty batch.
+/// ShapeError if there is none, or it has no batch axis or an empty batch.
 Summary summary(Module& net, const Tensor& example);
+/// The same for a network with several inputs or outputs.
+Summary summary(Module& net, const std::vector<Tensor>& examples);
 
 /// A table with one line for each layer and one for the totals.
 std::ostream& operator<<(std::ostream& stream, const Summary& summary);

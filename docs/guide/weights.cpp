@@ -33,10 +33,10 @@ void import_weights(Module& net, const TensorFile& file) {
     std::vector<float> values;
     if (shape.rank() > 2) {  // the weight of a convolution
       const int64_t o = shape[0], i = shape.back();
-      std::vector<int64_t> there{o, i};
-      there.insert(there.end(), shape.begin() + 1, shape.end() - 1);
+      std::vector<int64_t> torch_shape{o, i};
+      torch_shape.insert(torch_shape.end(), shape.begin() + 1, shape.end() - 1);
       const int64_t taps = shape.elements() / (o * i);
-      values = transposed(values_of(file, entry.name, Shape(there)), o, i, taps);
+      values = transposed(values_of(file, entry.name, Shape(torch_shape)), o, i, taps);
     } else {
       values = values_of(file, entry.name, shape);
     }

@@ -120,7 +120,11 @@ class Node {
   }
   const Tensor& input(size_t i) const { return inputs()[i]; }
   /// Whether input i required a gradient when this node was recorded.
-  bool needs_grad(size_t i) const { return uses_[i].needs_grad; }
+  /// Throws: GraphError if a backward pass has freed the inputs.
+  bool needs_grad(size_t i) const {
+    if (released_) refuse_released();
+    return uses_[i].needs_grad;
+  }
   /// Path of the layer that was running: "block1.conv"; empty outside of layers.
   const std::string& scope() const { return scope_; }
   /// Position in the order of recording.

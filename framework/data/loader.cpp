@@ -23,7 +23,7 @@ namespace {
 // No sample has this index, so the shuffle shares its random numbers with no sample.
 constexpr uint64_t kShuffleIndex = std::numeric_limits<uint64_t>::max();
 
-// A batch of a source that does not declare its number of samples has a list of this many indices.
+// Limits the list of indices of a batch if the source does not declare its number of samples.
 constexpr int64_t kLargestBatch = int64_t{1} << 24;
 
 }  // namespace

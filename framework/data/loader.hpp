@@ -36,7 +36,8 @@ class DataLoader {
   // Copies only: a moved-from loader would have no source.
   DataLoader(const DataLoader&) = default;
   DataLoader& operator=(const DataLoader&) = default;
-  /// Throws: DataError if source is null; if the batch size is less than 1; if mixup is out of
+  /// Throws: DataError if source is null; if the batch size is less than 1, or above 2^24 and the source
+  /// does not declare its number of samples; if mixup is out of
   /// range; if shuffle is set, but the source has a fixed order (any_order() is false); or if the
   /// number of samples is known and there would be no batch, for example because drop_last leaves
   /// out the only one.

@@ -23,14 +23,14 @@ std::shared_ptr<const InputFeatures> shared_features(InputFeatures features) {
   return features.empty() ? nullptr : std::make_shared<const InputFeatures>(std::move(features));
 }
 
-// Throws for the first value that is outside the range or NaN.
-/// Value i after the offset and scale of its feature, if there are any.
+// Value i after the offset and scale of its feature, if there are any.
 float feature_value(std::span<const float> values, size_t i, const InputFeatures& features) {
   if (features.empty()) return values[i];
   const size_t f = i % features.scale.size();
   return integer::feature_value(values[i], features.offset[f], features.scale[f]);
 }
 
+// Throws for the first value that is outside the range or NaN.
 void check_range(const Shape& shape,
                  std::span<const float> values,
                  Range range,
@@ -144,8 +144,10 @@ SampleArray SampleArray::encoded(const Shape& shape,
   const QParams params = integer::input_params(range, kDataset);
   Data data = shaped(shape, values.size(), "values");
   validate(features, shape.back(), kDataset);
-  if (outside == Outside::kRefuse) check_range(shape, values, range, features);
-  check_finite(values, data.shape.elements(), features);
+  if (outside == Outside::kRefuse)
+    check_range(shape, values, range, features);  // refuses NaN and infinity, too
+  else
+    check_finite(values, data.shape.elements(), features);
   std::vector<uint8_t> codes(values.size());
   data.saturated = integer::encode_input(values, params, features, codes, kDataset);
   auto [all, owner] = kept(std::move(codes));

@@ -37,9 +37,9 @@ struct StreamOptions {
 /// If `samples` is set, the loader asks for no more samples than that.
 /// Throws: DataError naming sample and epoch, from read() or from the Reader that it returns, if
 /// start() throws or returns no generator; if the generator throws, ends before the declared length
-/// or gives no sample at all; or if a sample is not finite, does not fit the declared shapes and
-/// classes or, with Outside::kRefuse, leaves the declared range. read() also throws DataError if
-/// pass.mixup is not 0.
+/// or gives no sample at all; or if a value is not finite before or after offset and scale; or if a
+/// sample does not fit the declared shapes and classes or, with Outside::kRefuse, leaves the
+/// declared range. read() also throws DataError if pass.mixup is not 0.
 class Stream : public BatchSource {
  public:
   // Copies only: a moved-from stream would be empty.

@@ -67,8 +67,11 @@ class IntegerModel {
   void run(std::span<const float> x, std::span<int32_t> y) const;
   void run(std::span<const uint8_t> x, std::span<float> y) const;
   void run(std::span<const float> x, std::span<float> y) const;
-  /// For several inputs and outputs, in the program's order. All inputs hold the same number of
-  /// samples.
+  /// For several inputs and outputs, in the order in which forward() took and returned them. All
+  /// inputs hold the same number of samples.
+  ///   const std::vector<std::span<const float>> inputs{vibration, settings};
+  ///   const std::vector<std::span<float>> outputs{wear, temperature};
+  ///   model.run(inputs, outputs);
   void run(std::span<const std::span<const uint8_t>> x,
            std::span<const std::span<int32_t>> y) const;
   void run(std::span<const std::span<const float>> x, std::span<const std::span<float>> y) const;

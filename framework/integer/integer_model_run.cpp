@@ -100,7 +100,8 @@ int64_t IntegerModel::samples(std::span<const size_t> x, std::span<const size_t>
                      " outputs, got ",
                      x.size(),
                      " and ",
-                     y.size());
+                     y.size(),
+                     ": call run() with a list of inputs and a list of outputs");
   }
   int64_t n = -1;
   for (size_t i = 0; i < x.size(); ++i) {

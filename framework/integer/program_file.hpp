@@ -15,7 +15,8 @@ namespace quantrain::integer {
 /// the values, steps, inputs and outputs as JSON, and the program's own metadata. Weights are
 /// packed (packed_weights.hpp).
 /// Throws: DataError if the file cannot be written, a name is not UTF-8, or the program's metadata
-/// have one of the keys that the file uses itself: "format", "version", "layout", "network".
+/// have one of the keys that the file uses itself: "format", "version", "layout", "network"; what
+/// load_program() throws for such a file, except for its memory limit.
 void save_program(const std::string& path, const Program& program);
 /// Default memory limit for a loaded model: 256 MiB plus 16 times the bytes of its tensors and
 /// JSON.

@@ -28,6 +28,7 @@ std::vector<int32_t> stored_codes(const QParams& x) {
 
 CodeValues code_values(const std::function<double(double)>& f, const QParams& x) {
   if (!f) throw QuantError("lookup", "the function is null");
+  const DefaultRounding rounding;
   CodeValues values{};
   for (const int32_t q : stored_codes(x)) values[static_cast<size_t>(q)] = f(code_value(q, x));
   return values;

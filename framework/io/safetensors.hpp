@@ -103,8 +103,8 @@ class TensorFile {
 
 /// Writes a safetensors file completely or not at all (see write_file). The same content gives the
 /// same bytes.
-/// Throws: DataError if a name or string is not UTF-8, the header is too long, or the file cannot
-/// be written.
+/// Throws: DataError if a name or string is not UTF-8, the header is too long or has more than 2^20
+/// values and keys, or the file cannot be written.
 void save_safetensors(const std::string& path, const TensorFile& file);
 /// Reads a safetensors file. The file is untrusted: every length is checked before it is used, and
 /// the header must account for every byte before any data are read.

@@ -38,7 +38,7 @@ Adam::Adam(const char* name,
                 std::move(parameters),
                 options.learning_rate,
                 options.allow_nonfinite,
-                kLargestSquared),
+                kLargestWithFiniteSquare),
       options_(options),
       decoupled_(decoupled) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();

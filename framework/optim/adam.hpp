@@ -12,7 +12,7 @@ struct AdamOptions {
   float beta2 = 0.999f;
   float epsilon = 1e-8f;
   float weight_decay = 0.0f;     ///< weight_decay * w is added to the gradient
-  bool allow_nonfinite = false;  ///< also steps on gradients that are NaN or infinite
+  bool allow_nonfinite = false;  ///< also steps on gradients that, or whose squares, are not finite
 };
 
 /// g = grad + weight_decay * w; m = beta1 * m + (1 - beta1) * g; v = beta2 * v + (1 - beta2) * g^2;

@@ -142,16 +142,19 @@ void Optimizer::check_gradient(size_t i) const {
   if (fits(min) && fits(max)) return;
   int64_t first = 0;
   while (fits(values[first])) ++first;
-  throw DataError(name_,
-                  "the gradient of ",
-                  describe(i),
-                  " is ",
-                  values[first],
-                  " at ",
-                  first,
-                  std::isfinite(values[first]) ? ", whose square is infinite" : "",
-                  ", so no parameter was updated: the learning rate may be too large, or the data "
-                  "may contain NaN or infinity; to step anyway, set the option allow_nonfinite");
+  const bool finite = std::isfinite(values[first]);
+  throw DataError(
+      name_,
+      "the gradient of ",
+      describe(i),
+      " is ",
+      values[first],
+      " at ",
+      first,
+      finite ? ", and its square is infinite" : "",
+      ", so no parameter was updated: the learning rate may be too large, or ",
+      finite ? "the gradients need clip_grad_norm()" : "the data may contain NaN or infinity",
+      "; to step anyway, set the option allow_nonfinite");
 }
 
 void Optimizer::step() {

@@ -51,15 +51,15 @@ class Optimizer {
   /// Throws: DataError if there are no parameters; if a parameter is listed twice, is undefined,
   /// holds no floats, is the result of an operation or requires no gradient; or if the learning
   /// rate is not positive and finite.
-  /// allow_nonfinite: step() does not check that gradients are finite.
-  /// largest_gradient: step() refuses gradients beyond +-largest_gradient.
+  /// largest_gradient: step() refuses gradients beyond +-largest_gradient, without weight decay.
+  /// allow_nonfinite: step() checks neither this nor whether gradients are finite.
   Optimizer(std::string name,
             std::vector<Tensor> parameters,
             float learning_rate,
             bool allow_nonfinite = false,
             float largest_gradient = std::numeric_limits<float>::max());
   /// The largest float32 whose square is finite.
-  static constexpr float kLargestSquared = 0x1.fffffep63f;
+  static constexpr float kLargestWithFiniteSquare = 0x1.fffffep63f;
 
   /// Throws: DataError unless low <= value < high. If high is infinity, this refuses infinite
   /// values.

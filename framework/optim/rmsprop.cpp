@@ -15,7 +15,7 @@ RmsProp::RmsProp(std::vector<Tensor> parameters, const RmsPropOptions& options)
                 std::move(parameters),
                 options.learning_rate,
                 options.allow_nonfinite,
-                kLargestSquared),
+                kLargestWithFiniteSquare),
       options_(options) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   check_option("alpha", options.alpha, 0.0f, 1.0f);

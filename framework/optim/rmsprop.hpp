@@ -13,7 +13,7 @@ struct RmsPropOptions {
   float weight_decay = 0.0f;     ///< weight_decay * w is added to the gradient
   float momentum = 0.0f;         ///< 0: none
   bool centered = false;         ///< divide by the standard deviation of the gradient
-  bool allow_nonfinite = false;  ///< also steps on gradients that are NaN or infinite
+  bool allow_nonfinite = false;  ///< also steps on gradients that, or whose squares, are not finite
 };
 
 /// g = grad + weight_decay * w; v = alpha * v + (1 - alpha) * g^2; d = g / (sqrt(v) + epsilon);

@@ -28,7 +28,8 @@ constexpr int64_t kMost = int64_t{1} << 53;
 /// The position of a run: all values that its next step depends on, without the tensors.
 struct Position {
   std::vector<EpochReport> done;
-  int64_t batch = 0;  ///< batches used in the current epoch; `done` holds the epochs before it
+  std::string loader;  ///< the data and options that decide what the batches hold
+  int64_t batch = 0;   ///< batches used in the current epoch; `done` holds the epochs before it
   int64_t steps = 0;
   double loss_sum = 0.0;  ///< over the samples of the current epoch so far
   int64_t samples = 0;
@@ -62,6 +63,7 @@ std::string to_text(const Position& position) {
     for (const EpochReport& report : position.done) write_epoch(report);
   };
   json.object([&] {
+    json.member("loader", position.loader);
     json.member("batch", position.batch);
     json.member("steps", position.steps);
     json.member("loss_sum", position.loss_sum);
@@ -96,9 +98,11 @@ EpochReport epoch_from(const JsonValue& json, const JsonError& error, int64_t ep
 Position position_from(const std::string& text) {
   const JsonError error = json_error<DataError>("checkpoint's position");
   try {
+    // A checkpoint's header, which is smaller than 16 MiB, holds fewer values.
     const JsonDocument document(text, {.values = int64_t{1} << 22});
     JsonReader reader(document.root(), error);
     Position position;
+    position.loader = reader.text("loader");
     position.batch = reader.integer("batch", 0, kMost);
     position.steps = reader.integer("steps", 0, kMost);
     position.loss_sum = reader.real("loss_sum");
@@ -165,6 +169,10 @@ class Run {
     if (early.patience > 0 && early.metric.empty())
       fail(
           "early_stopping.patience is set, but no metric is named: name one that evaluate returns");
+    if (!early.metric.empty() && !early.smaller_is_better)
+      fail("early_stopping.smaller_is_better is not set: write true if \"",
+           early.metric,
+           "\" is an error, false if it is an accuracy");
     if (!early.metric.empty() && !options_.evaluate)
       fail("early_stopping needs \"", early.metric, "\", but there is no evaluate to return it");
     if (options_.checkpoints.folder.empty() && options_.checkpoints.resume)
@@ -196,8 +204,15 @@ class Run {
     const std::optional<std::string> position = checkpoints_->load(tensors());
     if (!position) return;
     at_ = position_from(*position);
+    if (!at_.ended && at_.loader != loader_text()) {
+      fail("the checkpoint was taken with ",
+           at_.loader,
+           ", and this run has ",
+           loader_text(),
+           ": resume with the data and the loader's options of that run");
+    }
     const std::string& metric = options_.early_stopping.metric;
-    if (at_.best_epoch && !metric.empty() &&
+    if (!at_.ended && at_.best_epoch && !metric.empty() &&
         !at_.done[static_cast<size_t>(*at_.best_epoch)].metrics.contains(metric)) {
       fail("the checkpoint's best epoch has no metric \"",
            metric,
@@ -213,7 +228,19 @@ class Run {
     optimizer_.set_learning_rate(at_.learning_rate);
   }
 
+  /// What decides, with the epoch's number, which samples each batch holds.
+  std::string loader_text() const {
+    const LoaderOptions& options = loader_.options();
+    TextStream text;
+    text << loader_.samples().value_or(0) << " samples, batch " << options.batch << ", seed "
+         << options.seed << ", first epoch " << options_.first_epoch
+         << (options.shuffle ? ", shuffle" : "") << (options.drop_last ? ", drop_last" : "");
+    return text.str();
+  }
+
   void save() {
+    at_.loader = loader_text();
+    at_.learning_rate = optimizer_.learning_rate();  // callbacks may have changed it
     if (checkpoints_) checkpoints_->save(at_.steps, tensors(), to_text(at_));
   }
 
@@ -292,7 +319,7 @@ class Run {
     }
     for (const auto& [name, value] : report.metrics) {
       if (is_report_field(name))
-        fail("a metric is named \"", name, "\", as a field of EpochReport: take another name");
+        fail("the metric \"", name, "\" has the name of a field of EpochReport: choose another");
       if (!std::isfinite(value)) fail("the metric \"", name, "\" is ", value);
     }
     at_.done.push_back(std::move(report));
@@ -316,7 +343,7 @@ class Run {
       fail("evaluate returned no \"", early.metric, "\", which early_stopping needs");
     const auto value = [&](int64_t epoch) {
       const double v = at_.done[static_cast<size_t>(epoch)].metrics.at(early.metric);
-      return early.smaller_is_better ? -v : v;
+      return *early.smaller_is_better ? -v : v;
     };
     if (!at_.best_epoch || value(last.epoch) > value(*at_.best_epoch)) {
       at_.best_epoch = last.epoch;

@@ -18,8 +18,9 @@ namespace quantrain {
 struct EarlyStopping {
   std::string metric = {};  ///< name of a metric from FitOptions::evaluate; empty: never stop early
   int64_t patience = 0;     ///< stop after this many epochs without a better value; 0: never
-  bool smaller_is_better = false;  ///< true if the metric is an error
-  bool restore_best = true;        ///< after the last epoch, restore the best epoch's network
+  /// true if the metric is an error, false if it is an accuracy. Must be set if there is a metric.
+  std::optional<bool> smaller_is_better = {};
+  bool restore_best = true;  ///< after the last epoch, restore the best epoch's network
 };
 
 struct FitOptions {
@@ -65,8 +66,11 @@ struct FitResult {
 /// loss returns one number, the mean over a batch. It may move tensors out of the batch.
 /// A run may be killed at any moment and started again with checkpoints.resume. It then ends with
 /// the same bits as an uninterrupted run, on any number of threads. This has two conditions: the
-/// program makes the network, optimizer and loader as before, and the metrics that evaluate()
-/// returns depend only on the network. A run that is resumed within an epoch skips the batches that
+/// program makes the network, optimizer and loader as before (with the same manual_seed(), because
+/// Dropout takes its random numbers from there), and the metrics that evaluate() returns depend
+/// only on the network. The learning rate is the checkpoint's, not that of the new optimizer. What
+/// checkpoints.configuration holds must be equal: put there whatever else decides the result, such
+/// as the loss and the augmentation. A run that is resumed within an epoch skips the batches that
 /// were already used. If a resumed run had already ended, fit() trains nothing and returns the
 /// run's results, even if options.epochs is now larger.
 /// Throws: DataError if loss is null, if an option is out of range or lacks another option that it

@@ -202,7 +202,7 @@ void FakeQuantize::observe(const Tensor& x) {
 void FakeQuantize::choose() {
   if (config_.estimator != Estimator::kLearned)
     store(observer_->params(config_.type, config_.scheme));
-  else if (start_)
+  else if (start_ && !is_initialized())
     store(*start_);
   start_.reset();
 }
@@ -222,17 +222,18 @@ void FakeQuantize::calibrate(const Tensor& x) {
 }
 
 void FakeQuantize::end_calibration(bool complete) noexcept {
-  const bool observed = std::exchange(observed_, false);
-  if (!complete) start_.reset();
-  if (!observed || !complete) return;
-  try {
-    if (is_given()) return;
-    choose();
-    why_no_params_.clear();
-  } catch (const std::exception& error) {
-    initialized_.mutable_data()[0] = 0.0f;
-    why_no_params_ = error.what();
+  if (std::exchange(observed_, false) && complete) {
+    try {
+      if (!is_given()) {
+        choose();
+        why_no_params_.clear();
+      }
+    } catch (const std::exception& error) {
+      initialized_.mutable_data()[0] = 0.0f;
+      why_no_params_ = error.what();
+    }
   }
+  start_.reset();
 }
 
 FakeQuantizeOptions FakeQuantize::options_for(const Tensor& x) const {

@@ -51,11 +51,12 @@ struct QConfig {
   /// leave this empty or set the same range.
   /// docs/quantization.md (12)
   std::optional<Range> input_range{};
-  /// An output layer is one whose result is an output of the network, perhaps reshaped. Other
-  /// layers do not read it, except for a softmax that gives an output, too. With 32, an output
-  /// layer that has weights, no activation and no softmax gives its int32 accumulators. Its weights
-  /// are then quantized per tensor, so that the accumulators share one scale. Any other output
-  /// layer gives codes of 8 bits. With 8, every output layer gives codes of 8 bits.
+  /// An output layer gives an output of the network, perhaps reshaped. No other layer reads its
+  /// result, except a softmax that also gives an output.
+  /// With 32, an output layer with weights gives its int32 accumulators if no activation or softmax
+  /// follows. Its weights are then quantized per tensor, so that the accumulators share one scale.
+  /// All other output layers, and a layer that only such a softmax reads, give codes of 8 bits.
+  /// With 8, every output layer gives codes of 8 bits.
   int output_bits = 32;
   Simulation simulation = Simulation::kInteger;
 

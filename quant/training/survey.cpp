@@ -102,6 +102,9 @@ void Survey::refuse_place(const GraphNode& node) const {
     }
   }
   if (!(constants ? traits.takes_constants : traits.takes_data)) node.node->refuse_integers(where);
+  const auto found = modules_.find(node.scope());
+  const bool among_others = found != modules_.end() && !found->second->has_children() &&
+                            runs_.at(node.scope()) > runs_of_type_.at({node.scope(), node.type()});
   const bool other_layer = traits.layer.empty() || (constants && traits.takes_data);
   throw GraphError(where,
                    "operation ",
@@ -109,6 +112,7 @@ void Survey::refuse_place(const GraphNode& node) const {
                    operands.str(),
                    node.scope().empty() ? " in its forward()" : "",
                    " has no place for a FakeQuantize: ",
+                   among_others && other_layer ? "this layer runs other operations, too: " : "",
                    other_layer ? "run it in a layer of its own" : "use the layer ",
                    other_layer ? "" : traits.layer,
                    ", registered by add(name, layer) in the constructor");
@@ -187,26 +191,37 @@ bool Survey::is_output(const GraphNode& node) const {
 }
 
 bool Survey::gives_output(const GraphNode& node) const {
-  if (node.consumers.empty()) return is_output(node);
-  const GraphNode* const next = sole_consumer(node);
-  return next != nullptr && next->node->traits().is_view && gives_output(*next);
+  const GraphNode* end = &node;
+  for (const GraphNode* next = sole_consumer(*end); next != nullptr; next = sole_consumer(*end)) {
+    if (!next->node->traits().is_view) return false;
+    end = next;
+  }
+  return is_output(*end) && end->consumers.empty();
 }
 
 bool Survey::gives_logits(const GraphNode& node) const {
-  if (node.consumers.empty()) return is_output(node);
-  return std::all_of(node.consumers.begin(), node.consumers.end(), [&](int index) {
-    const GraphNode& next = graph_.node(index);
-    const QuantizationTraits traits = next.node->traits();
-    return (traits.is_view || traits.range.has_value()) && gives_logits(next);
-  });
+  std::vector<const GraphNode*> pending{&node};
+  while (!pending.empty()) {
+    const GraphNode& end = *pending.back();
+    pending.pop_back();
+    if (end.consumers.empty() && !is_output(end)) return false;
+    for (const int index : end.consumers) {
+      const GraphNode& next = graph_.node(index);
+      const QuantizationTraits traits = next.node->traits();
+      if (!traits.is_view && !traits.range.has_value()) return false;
+      pending.push_back(&next);
+    }
+  }
+  return true;
 }
 
-void Survey::check_reduction(const Site& site) {
+void Survey::check_weights(const Site& site) {
+  if (!site.config->quantize) return;
   const Tensor& weight = site.weights.weight;
   if (weight.dim(0) == 0)
     throw QuantError(site.path, "weight ", weight.shape(), " has no outputs to quantize");
-  if (!site.config->quantize) return;
   const WeightConfig& config = site.config->weight;
+  // Affine weights exist in simulation only.
   const bool symmetric = config.scheme == QScheme::kSymmetric;
   const int64_t longest =
       symmetric
@@ -244,7 +259,7 @@ void Survey::add_site(const GraphNode& node) {
   if (site.has_weights) {
     const auto weight = static_cast<size_t>(traits.weight);
     site.weights = {node.inputs[weight], node.inputs[weight + 1]};
-    check_reduction(site);
+    check_weights(site);
   }
   if (traits.is_batch_norm) {
     site.batch_norm = &batch_norm_of(node);

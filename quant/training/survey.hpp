@@ -27,7 +27,7 @@ struct Site {
   Module* last = nullptr;  ///< the last of the fused layers
   std::string last_path;
   bool gives_output = false;     ///< its result is an output of the network, perhaps reshaped
-  bool gives_logits = false;     ///< the same; a softmax may read it, too
+  bool gives_logits = false;     ///< only views and softmax lie between it and outputs
   std::optional<Range> range{};  ///< range of the operation's results, if known
 };
 
@@ -77,7 +77,7 @@ class Survey {
   // Whether only views and operations with a known range, such as a softmax, lie between the node
   // and the outputs that it leads to. The node may also be an output itself.
   bool gives_logits(const GraphNode& node) const;
-  static void check_reduction(const Site& site);
+  static void check_weights(const Site& site);
   void add_site(const GraphNode& node);
 
   // Skips views: follows sole consumers from `node` to the first node that is not a view. Returns

@@ -162,13 +162,11 @@ QParams WeightQuantizer::params_for(const Tensor& weight,
       }
     }
     if (config_.estimator == Estimator::kLearned) {
-      const float learned = std::max(scale_.data()[c], kSmallestLearnedScale);
-      const double fits = sum_scale(scale_x, learned) * static_cast<double>(kLargestBias);
-      const bool fits_bias = std::isfinite(largest) && static_cast<double>(largest) <= fits;
-      params.scale.push_back(
-          biases == nullptr || fits_bias
-              ? learned
-              : std::max(learned, weight_scale(0.0f, largest, scale_x, params.type, where)));
+      float scale = std::max(scale_.data()[c], kSmallestLearnedScale);
+      const double fits = sum_scale(scale_x, scale) * static_cast<double>(kLargestBias);
+      if (biases != nullptr && !(static_cast<double>(largest) <= fits))  // also if it is NaN
+        scale = std::max(scale, weight_scale(0.0f, largest, scale_x, params.type, where));
+      params.scale.push_back(scale);
     } else {
       const float max_abs = std::max(-range.min, range.max);
       params.scale.push_back(

@@ -74,6 +74,27 @@ TEST_CASE("a summary prints one line for each layer and the totals", "[layers][s
         "total                           7,000          6,000\n");
 }
 
+TEST_CASE("a summary takes a list of examples", "[layers][summary]") {
+  class Heads : public Module {
+   public:
+    std::string_view type() const override { return "Heads"; }
+
+   protected:
+    std::vector<Tensor> forward(const std::vector<Tensor>& x) override {
+      return {(*a_)(x[0]), (*b_)(x.back())};
+    }
+
+   private:
+    std::shared_ptr<Linear> a_ = add("a", Linear{6, 2});
+    std::shared_ptr<Linear> b_ = add("b", Linear{6, 3});
+  };
+  Heads net;
+  const Tensor x = Tensor::zeros({2, 6});
+  CHECK(summary(net, std::vector{x, x}).parameters == 35);
+  CHECK(summary(net, x).multiply_adds == 30);
+  QUANTRAIN_CHECK_ERROR(summary(net, std::vector<Tensor>{}), ShapeError, "there is no example");
+}
+
 TEST_CASE("a summary needs an example with a batch", "[layers][summary]") {
   Sequential net{ReLU{}};
   QUANTRAIN_CHECK_ERROR(

@@ -177,6 +177,42 @@ TEST_CASE("a calibration that fails sets no learned scale", "[quant][phase]") {
   CHECK(output_quantizer(net, "1").params() == output_quantizer(once, "1").params());
 }
 
+TEST_CASE("a loaded scale is not replaced by that of an earlier calibration", "[quant][phase]") {
+  const Tensor example = random_images({2, 12}, 1);
+  QConfig config = QConfig::int8();
+  config.model.activation.estimator = Estimator::kLearned;
+  const quantrain::test::TemporaryFolder folder;
+  const std::string path = folder / "state";
+  manual_seed(1);
+  Sequential net = mlp();
+  prepare_qat(net, example, config);
+  calibrate(net, example);
+  const QParams saved = output_quantizer(net, "1").params();
+  save(net, path);
+  Sequential other = mlp();
+  prepare_qat(other, example, config);
+  {
+    const Calibration calibration(other);
+    other(random_images({2, 12}, 5));
+    output_quantizer(other, "1").update_params({{.bits = 8}, -1, {0.5f}, {3}});
+  }
+  load(other, path);
+  other(random_images({2, 12}, 6));
+  CHECK(output_quantizer(other, "1").params() == saved);
+}
+
+TEST_CASE("an integer model's file is not taken for a float network's", "[quant][phase]") {
+  const Tensor example = random_images({2, 12}, 1);
+  Sequential net = mlp();
+  prepare_qat(net, example, QConfig::int8());
+  net(example);
+  const quantrain::test::TemporaryFolder folder;
+  convert(net, example).save(folder / "model");
+  QUANTRAIN_CHECK_ERROR(load(net, folder / "model"),
+                        DataError,
+                        "format is \"quantrain-integer\", expected \"quantrain\"");
+}
+
 TEST_CASE("a range that was set to evaluation mode stays so after an evaluation",
           "[quant][phase]") {
   const Tensor example = random_images({20, 12}, 1);

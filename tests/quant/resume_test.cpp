@@ -76,7 +76,7 @@ std::string run(const std::string& folder, int64_t last, bool quantized, int thr
                          [&](int64_t step, float) {
                            if (step == last) std::raise(SIGKILL);
                          },
-                     .early_stopping = {.metric = "sum"}};
+                     .early_stopping = {.metric = "sum", .smaller_is_better = false}};
   if (quantized) {
     options.begin_epoch = [&](int64_t epoch) {
       if (epoch == 1) freeze_batch_norms(net);

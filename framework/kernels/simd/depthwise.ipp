@@ -184,7 +184,7 @@ inline QUANTRAIN_INLINE void depthwise_tiles(const ResultAxis& down,
                          float* to,
                          int64_t step) QUANTRAIN_INLINE {
     for_tiles<kDepthwiseTile<Arch>>(run, [&](int64_t i, auto size) QUANTRAIN_INLINE {
-      // The sums of a single result, in four vectors of channels, do not wait for each other.
+      // The sums of a single result do not wait for each other: half a tile is four vectors.
       constexpr int kWide = size == 1 ? kDepthwiseTile<Arch> / 2 : 1;
       for_channels<Arch, kWide>(channels, [&](int64_t c, auto at, auto wide) QUANTRAIN_INLINE {
         constexpr int64_t kCount = decltype(at)::kCount;

@@ -140,6 +140,7 @@ TEST_CASE("Graph refuses freed nodes, and a Graph made before backward stays val
   QUANTRAIN_CHECK_ERROR(before.node(1).node->inputs(),
                         GraphError,
                         "[total] a backward pass has freed this node's inputs");
+  QUANTRAIN_CHECK_ERROR(before.node(1).node->needs_grad(0), GraphError, "freed this node's");
   QUANTRAIN_CHECK_ERROR(Graph(Tensor()), GraphError, "the output is undefined");
 }
 

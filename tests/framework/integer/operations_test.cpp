@@ -36,11 +36,10 @@ using test::run_into;
 TEST_CASE("operations do not depend on the rounding mode of the code that makes them",
           "[integer][rounding]") {
   const QParams y{{.bits = 8}, -1, {0.07f}, {3}};
-  CodeValues sines{};
-  for (size_t q = 0; q < sines.size(); ++q) sines[q] = 4.0 * std::sin(static_cast<double>(q));
   const auto make = [&] {
+    const CodeValues thirds = code_values([](double v) { return v / 3.0 + 0.1; }, kX);
     return std::vector<Operation>{
-        QuantizedLookup::function(4, {sines}, kX, y, Activation::kRelu6, "test"),
+        QuantizedLookup::function(4, {thirds}, kX, y, Activation::kRelu6, "test"),
         QuantizedAdd::make(4, {kX, kSigned}, y, Activation::kRelu6),
         QuantizedSoftmax::make(1, 4, kX, y, Activation::kNone)};
   };

@@ -99,8 +99,8 @@ TEST_CASE("an optimizer accepts the largest gradient that leaves its state finit
   for (const float gradient : {more, -more}) {
     QUANTRAIN_CHECK_ERROR(accepts(gradient, adam),
                           DataError,
-                          "at 7, whose square is infinite, so no parameter was updated");
-    QUANTRAIN_CHECK_ERROR(accepts(gradient, rms), DataError, "at 7, whose square is infinite");
+                          "at 7, and its square is infinite, so no parameter was updated");
+    QUANTRAIN_CHECK_ERROR(accepts(gradient, rms), DataError, "at 7, and its square is infinite");
   }
 }
 

@@ -123,14 +123,15 @@ TEST_CASE("training stops when the metric no longer rises, and keeps the best we
   Training training;
   std::vector<std::vector<float>> after;
   size_t epoch = 0;
-  FitOptions options{.epochs = 9,
-                     .evaluate =
-                         [&] {
-                           CHECK_FALSE(training.net.training());
-                           after.push_back(training.weights());
-                           return Metrics{{"accuracy", accuracy[epoch++]}};
-                         },
-                     .early_stopping = {.metric = "accuracy", .patience = 2}};
+  FitOptions options{
+      .epochs = 9,
+      .evaluate =
+          [&] {
+            CHECK_FALSE(training.net.training());
+            after.push_back(training.weights());
+            return Metrics{{"accuracy", accuracy[epoch++]}};
+          },
+      .early_stopping = {.metric = "accuracy", .patience = 2, .smaller_is_better = false}};
   const FitResult result = training.fit(options);
   CHECK(result.stopped_early);
   CHECK(result.epochs.size() == 4);
@@ -182,17 +183,20 @@ TEST_CASE("fit refuses invalid options, metrics and losses", "[layers][fit]") {
                         DataError,
                         "patience is set, but no metric is named");
   QUANTRAIN_CHECK_ERROR(
-      t.fit({.early_stopping = {.metric = "accuracy"}}), DataError, "there is no evaluate");
+      t.fit({.early_stopping = {.metric = "accuracy", .smaller_is_better = false}}),
+      DataError,
+      "there is no evaluate");
   QUANTRAIN_CHECK_ERROR(
       t.fit({.checkpoints = {.resume = true}}), DataError, "checkpoints.folder is empty");
   CHECK(t.weights() == before);
-  QUANTRAIN_CHECK_ERROR(t.fit({.evaluate =
-                                   [] {
-                                     return Metrics{{"error", 1.0}};
-                                   },
-                               .early_stopping = {.metric = "accuracy"}}),
-                        DataError,
-                        "evaluate returned no \"accuracy\"");
+  QUANTRAIN_CHECK_ERROR(
+      t.fit({.evaluate =
+                 [] {
+                   return Metrics{{"error", 1.0}};
+                 },
+             .early_stopping = {.metric = "accuracy", .smaller_is_better = false}}),
+      DataError,
+      "evaluate returned no \"accuracy\"");
   const double nan = std::numeric_limits<double>::quiet_NaN();
   QUANTRAIN_CHECK_ERROR(t.fit({.evaluate =
                                    [nan] {
@@ -205,7 +209,7 @@ TEST_CASE("fit refuses invalid options, metrics and losses", "[layers][fit]") {
                                      return Metrics{{"loss", 1.0}};
                                    }}),
                         DataError,
-                        "a metric is named \"loss\", as a field of EpochReport");
+                        "the metric \"loss\" has the name of a field of EpochReport");
   const auto infinite = [&](Batch& batch) {
     return mul(t.loss(batch), Tensor::full({}, std::numeric_limits<float>::infinity()));
   };
@@ -220,7 +224,7 @@ TEST_CASE("a checkpoint with an invalid position is refused", "[layers][fit]") {
   Training one;
   const auto evaluate = [] { return Metrics{{"accuracy", 0.5}}; };
   one.fit({.evaluate = evaluate,
-           .early_stopping = {.metric = "accuracy"},
+           .early_stopping = {.metric = "accuracy", .smaller_is_better = false},
            .checkpoints = {.folder = folder.path()}});
   const TensorFile file = load_safetensors(path);
   std::vector<NamedTensor> tensors;
@@ -237,12 +241,13 @@ TEST_CASE("a checkpoint with an invalid position is refused", "[layers][fit]") {
         Checkpoints(resume).save(6, tensors, position);
         Training other;
         const std::vector<float> before = other.weights();
-        QUANTRAIN_CHECK_ERROR(other.fit({.epochs = 2,
-                                         .evaluate = evaluate,
-                                         .early_stopping = {.metric = "accuracy"},
-                                         .checkpoints = {.folder = folder.path(), .resume = true}}),
-                              DataError,
-                              "[checkpoint's position] " + text);
+        QUANTRAIN_CHECK_ERROR(
+            other.fit({.epochs = 2,
+                       .evaluate = evaluate,
+                       .early_stopping = {.metric = "accuracy", .smaller_is_better = false},
+                       .checkpoints = {.folder = folder.path(), .resume = true}}),
+            DataError,
+            "[checkpoint's position] " + text);
       };
   refused("is not JSON: ", "{", "");
   refused("has the key \"batch\" twice", "\"batch\":0", "\"batch\":0,\"batch\":0");
@@ -257,19 +262,55 @@ TEST_CASE("a checkpoint with an invalid position is refused", "[layers][fit]") {
 
 TEST_CASE("a run cannot be resumed with another metric for early stopping", "[layers][fit]") {
   const TemporaryFolder folder;
-  const auto run = [&](const std::string& metric, int64_t epochs) {
+  const auto run = [&](const std::string& metric, int64_t until) {
     Training training;
-    training.fit({.epochs = epochs,
+    training.fit({.epochs = 3,
+                  .begin_epoch =
+                      [&](int64_t epoch) {
+                        if (epoch == until) throw DataError("test", "stopped");
+                      },
                   .evaluate =
                       [&] {
                         return Metrics{{metric, 0.5}};
                       },
-                  .early_stopping = {.metric = metric},
+                  .early_stopping = {.metric = metric, .smaller_is_better = false},
                   .checkpoints = {.folder = folder.path(), .resume = true}});
   };
-  run("accuracy", 1);
+  QUANTRAIN_CHECK_ERROR(run("accuracy", 1), DataError, "stopped");
   QUANTRAIN_CHECK_ERROR(
-      run("recall", 2), DataError, "the checkpoint's best epoch has no metric \"recall\"");
+      run("recall", 3), DataError, "the checkpoint's best epoch has no metric \"recall\"");
+  run("accuracy", 3);
+  run("recall", 3);  // the run has ended: nothing is trained
+  QUANTRAIN_CHECK_ERROR(Training().fit({.evaluate =
+                                            [] {
+                                              return Metrics{{"error", 1.0}};
+                                            },
+                                        .early_stopping = {.metric = "error"}}),
+                        DataError,
+                        "smaller_is_better is not set: write true if \"error\" is an error");
+}
+
+TEST_CASE("a resumed run continues with the rate that callbacks have set", "[layers][fit]") {
+  const auto run = [&](const TemporaryFolder& folder, int64_t until) {
+    Training training;
+    training.fit({.epochs = 4,
+                  .begin_epoch =
+                      [&](int64_t epoch) {
+                        if (epoch == until) throw DataError("test", "stopped");
+                      },
+                  .evaluate =
+                      [&] {
+                        const float rate = training.optimizer.learning_rate();
+                        training.optimizer.set_learning_rate(rate / 2.0f);
+                        return Metrics{};
+                      },
+                  .checkpoints = {.folder = folder.path(), .resume = true}});
+    return training.weights();
+  };
+  const TemporaryFolder whole;
+  const TemporaryFolder parts;
+  QUANTRAIN_CHECK_ERROR(run(parts, 2), DataError, "stopped");
+  CHECK(run(parts, 4) == run(whole, 4));
 }
 
 TEST_CASE("without a schedule, a callback can set the learning rate", "[layers][fit]") {
@@ -281,8 +322,7 @@ TEST_CASE("without a schedule, a callback can set the learning rate", "[layers][
   CHECK(result.epochs[1].learning_rate == 0.25f);
 }
 
-TEST_CASE("a checkpoint inside an epoch is refused if the epoch has fewer batches now",
-          "[layers][fit]") {
+TEST_CASE("a checkpoint is refused if the loader's batches are other ones now", "[layers][fit]") {
   const TemporaryFolder folder;
   const CheckpointOptions checkpoints{.folder = folder / "checkpoints", .every = 5};
   Training one;
@@ -296,7 +336,8 @@ TEST_CASE("a checkpoint inside an epoch is refused if the epoch has fewer batche
   resume.resume = true;
   QUANTRAIN_CHECK_ERROR(other.fit({.checkpoints = resume}),
                         DataError,
-                        "taken after batch 5 of an epoch, but an epoch now has 3 batches");
+                        "the checkpoint was taken with 22 samples, batch 4, seed 1, first epoch 0, "
+                        "shuffle, and this run has 22 samples, batch 8, seed 1");
 }
 
 }  // namespace quantrain
