@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "framework/autograd/tensor_access.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/rounding.hpp"
 #include "framework/core/text_stream.hpp"
@@ -73,6 +74,15 @@ class Running {
 };
 thread_local int Running::depth_ = 0;
 
+// The outermost call applies activations that are still pending, so that several threads may read
+// the results.
+void settle(const Tensor& y) {
+  if (y.defined()) TensorAccess::settle(y);
+}
+void settle(const std::vector<Tensor>& all) {
+  for (const Tensor& y : all) settle(y);
+}
+
 }  // namespace
 
 // Destroys the module's parts at all levels in a loop, because nested destructors of a deep network
@@ -125,7 +135,9 @@ auto Module::run(Call&& call) {
   const Running running(type());
   const DefaultRounding rounding;
   const Scope scope(running.is_root() ? std::string_view() : name_);
-  return call();
+  auto y = call();
+  if (running.is_root()) settle(y);
+  return y;
 }
 
 Tensor Module::slotted_input(size_t i, Tensor x) const {

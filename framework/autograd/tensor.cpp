@@ -304,6 +304,8 @@ std::shared_ptr<PendingActivation> TensorAccess::pending_activation(const Tensor
   return x.state().pending;
 }
 
+void TensorAccess::settle(const Tensor& x) { x.state().settle(); }
+
 Floats TensorAccess::unactivated(const Tensor& x) {
   const Tensor::State& s = x.state();
   return s.pending != nullptr ? Floats(s.floats) : x.floats();

@@ -30,6 +30,8 @@ class TensorAccess {
   static bool can_take_floats(const Tensor& x);
   /// The activation that is still to be applied to x's floats; null if there is none.
   static std::shared_ptr<PendingActivation> pending_activation(const Tensor& x);
+  /// Applies a pending activation. Afterwards several threads may read x.
+  static void settle(const Tensor& x);
   /// x's floats without the pending activation.
   static Floats unactivated(const Tensor& x);
 

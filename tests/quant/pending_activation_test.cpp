@@ -37,10 +37,12 @@ TEST_CASE("an activation that takes its input's floats gives the same values and
   const Tensor x = leaf(1);
   ReLU relu_layer;
   ReLU6 relu6_layer;
-  const Tensor y = relu_layer(scaled(x));
-  CHECK(TensorAccess::pending_activation(y) != nullptr);
+  Tensor h = scaled(x);
+  const float* const memory = h.data();
+  const Tensor y = relu_layer(std::move(h));
+  CHECK(y.data() == memory);
+  CHECK(TensorAccess::pending_activation(y) == nullptr);  // the outermost call applies it
   CHECK(values(y) == values(relu(scaled(x))));
-  CHECK(TensorAccess::pending_activation(y) == nullptr);
   CHECK(gradient(x, y) == gradient(x, relu(scaled(x))));
   const Tensor y6 = relu6_layer(relu_layer(scaled(x)));
   CHECK(gradient(x, y6) == gradient(x, relu6(scaled(x))));
@@ -70,27 +72,24 @@ TEST_CASE("an activation does not take floats that someone else holds", "[quant]
 
 TEST_CASE("a FakeQuantize applies a pending activation in its own pass", "[quant][activation]") {
   const Tensor x = leaf(3);
-  for (const Activation activation : {Activation::kRelu, Activation::kRelu6}) {
-    ReLU relu_layer;
-    ReLU6 relu6_layer;
-    const bool six = activation == Activation::kRelu6;
-    const auto layer = [&](Tensor h) {
-      return six ? relu6_layer(std::move(h)) : relu_layer(std::move(h));
-    };
+  for (const bool six : {false, true}) {
     const auto operation = [&](const Tensor& h) { return six ? relu6(h) : relu(h); };
     for (const quant::Estimator estimator :
          {quant::Estimator::kClamped, quant::Estimator::kPlain, quant::Estimator::kLearned}) {
       CAPTURE(six, estimator);
       quant::FakeQuantizeConfig config = quant::FakeQuantizeConfig::q4();
       config.estimator = estimator;
-      quant::FakeQuantize fused(config);
+      auto fused = std::make_shared<quant::FakeQuantize>(config);
       quant::FakeQuantize separate(config);
+      ReLU relu_layer;
+      ReLU6 relu6_layer;
+      Module& layer = six ? static_cast<Module&>(relu6_layer) : relu_layer;
+      layer.slots().output = fused;
       for (int pass = 0; pass < 2; ++pass) {  // the second one moves the range
-        const Tensor wide = scaled(scaled(x));
-        const Tensor y = fused(layer(pass == 0 ? scaled(x) : scaled(scaled(x))));
-        const Tensor h = operation(pass == 0 ? scaled(x) : wide);
-        const Tensor expected = separate(h);
-        CHECK(fused.params() == separate.params());
+        const auto input = [&] { return pass == 0 ? scaled(x) : scaled(scaled(x)); };
+        const Tensor y = layer(input());
+        const Tensor expected = separate(operation(input()));
+        CHECK(fused->params() == separate.params());
         CHECK(values(y) == values(expected));
         CHECK(gradient(x, y) == gradient(x, expected));
       }
@@ -98,14 +97,30 @@ TEST_CASE("a FakeQuantize applies a pending activation in its own pass", "[quant
   }
 }
 
+/// Reads the activation twice: quantized and as it is.
+class Twice : public Module {
+ public:
+  std::string_view type() const override { return "Twice"; }
+
+ protected:
+  Tensor forward(const Tensor& x) override {
+    const Tensor h = (*relu_)(scaled(x));
+    return (*quantizer_)(h) + h * 0.5f;
+  }
+
+ private:
+  std::shared_ptr<ReLU> relu_ = add("relu", ReLU{});
+  std::shared_ptr<quant::FakeQuantize> quantizer_ =
+      add("quantizer", quant::FakeQuantize(quant::FakeQuantizeConfig::q8()));
+};
+
 TEST_CASE("a quantized result does not change the gradient of others that read the activation",
           "[quant][activation]") {
   const Tensor x = leaf(4);
-  ReLU layer;
+  Twice net;
   quant::FakeQuantize quantizer(quant::FakeQuantizeConfig::q8());
-  const auto both = [&](const Tensor& h) { return quantizer(h) + h * 0.5f; };
-  const Tensor taken = layer(scaled(x));
-  CHECK(gradient(x, both(taken)) == gradient(x, both(relu(scaled(x)))));
+  const Tensor h = relu(scaled(x));
+  CHECK(gradient(x, net(x)) == gradient(x, quantizer(h) + h * 0.5f));
 }
 
 }  // namespace quantrain
