@@ -32,7 +32,7 @@ SlotRange of_output(std::string name, const FakeQuantize& slot) {
                   .type = slot.config().type,
                   .source = slot.is_given() ? "given"
                             : learned       ? "learned"
-                                            : "observed",
+                                            : std::string(slot.observer_kind()),
                   .phase = slot.phase()};
   if (slot.is_initialized()) range.params = slot.params();
   return range;

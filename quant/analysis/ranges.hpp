@@ -16,7 +16,8 @@ struct SlotRange {
   std::string name;  ///< path of the layer and its slot, as in the state: "0.weight_slot"
   QType type;
   std::optional<QParams> params{};  ///< empty if not calibrated
-  /// Where the parameters come from: "data", "weights", "observed", "learned" or "given".
+  /// Where the parameters come from: "data", "weights", "learned", "given", or the kind of an
+  /// observer, such as "min_max".
   std::string source;
   Phase phase = Phase::kTraining;
 

@@ -86,6 +86,8 @@ class FakeQuantize : public Module, public PhasedSlot {
 
   const FakeQuantizeConfig& config() const& { return config_; }
   FakeQuantizeConfig config() const&& { return config_; }
+  /// The kind of the observer: "min_max", "histogram".
+  std::string_view observer_kind() const { return observer_->kind(); }
   int32_t levels() const { return config_.type.levels(); }
   /// Lowest and highest code.
   std::pair<int32_t, int32_t> quant_range() const {

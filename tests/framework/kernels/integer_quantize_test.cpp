@@ -79,7 +79,7 @@ TEST_CASE("quantization after a ReLU equals a ReLU and then a quantization", "[k
           CHECK(mask == passes);
           if (n == 0) return;
           std::vector<float> bad = x;
-          bad[random.below(n)] = std::nanf("");
+          bad[static_cast<size_t>(random.below(n))] = std::nanf("");
           CHECK_FALSE(quantize_f32_u8(n, bad.data(), fused, codes.data(), mask.data()));
         });
       }
