@@ -1,6 +1,7 @@
 #include "framework/autograd/tensor.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/tensor_access.hpp"

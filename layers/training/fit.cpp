@@ -8,6 +8,7 @@
 #include "framework/autograd/ops/mul.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/file.hpp"
+#include "framework/core/text_stream.hpp"
 #include "framework/io/json.hpp"
 #include "framework/io/json_writer.hpp"
 #include "framework/optim/clip.hpp"

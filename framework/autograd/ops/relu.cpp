@@ -5,6 +5,7 @@
 #include "framework/arithmetic/activation.hpp"
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/ops/stored_codes.hpp"
+#include "framework/core/error.hpp"
 #include "framework/kernels/float/elementwise.hpp"
 #include "framework/kernels/float/ranges.hpp"
 
