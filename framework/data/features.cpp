@@ -125,10 +125,7 @@ InputFeatures fit_min_max(std::span<const float> rows,
 Range feature_range(std::span<const float> rows, const InputFeatures& features) {
   check_feature_rows(rows, features.size());
   validate(features, features.size(), kFeatures);
-  const auto z = [&](size_t i) {
-    const size_t f = i % features.scale.size();
-    return integer::feature_value(rows[i], features.offset[f], features.scale[f]);
-  };
+  const auto z = [&](size_t i) { return integer::feature_value(rows, i, features); };
   Range range{z(0), z(0)};
   for (size_t i = 1; i < rows.size(); ++i)
     range = {std::min(range.min, z(i)), std::max(range.max, z(i))};

@@ -23,20 +23,13 @@ std::shared_ptr<const InputFeatures> shared_features(InputFeatures features) {
   return features.empty() ? nullptr : std::make_shared<const InputFeatures>(std::move(features));
 }
 
-// Value i after the offset and scale of its feature, if there are any.
-float feature_value(std::span<const float> values, size_t i, const InputFeatures& features) {
-  if (features.empty()) return values[i];
-  const size_t f = i % features.scale.size();
-  return integer::feature_value(values[i], features.offset[f], features.scale[f]);
-}
-
 // Throws for the first value that is outside the range or NaN.
 void check_range(const Shape& shape,
                  std::span<const float> values,
                  Range range,
                  const InputFeatures& features) {
   for (size_t i = 0; i < values.size(); ++i) {
-    const float z = feature_value(values, i, features);
+    const float z = integer::feature_value(values, i, features);
     if (z >= range.min && z <= range.max) continue;
     const auto row = static_cast<int64_t>(i) / (shape.elements() / shape[0]);
     TextStream seen;
@@ -66,7 +59,7 @@ void check_finite(std::span<const float> values,
                   int64_t elements,
                   const InputFeatures& features = {}) {
   for (size_t i = 0; i < values.size(); ++i) {
-    const float z = feature_value(values, i, features);
+    const float z = integer::feature_value(values, i, features);
     if (std::isfinite(z)) continue;
     const auto at = static_cast<int64_t>(i);
     throw DataError(

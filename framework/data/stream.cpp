@@ -111,9 +111,7 @@ class Reading {
       if (!std::isfinite(x)) fail("value ", x, " at ", i, " is not finite");
       if (!options_->range) continue;
       const InputFeatures& features = options_->features;
-      const size_t f = features.empty() ? 0 : i % features.scale.size();
-      const float z =
-          features.empty() ? x : integer::feature_value(x, features.offset[f], features.scale[f]);
+      const float z = integer::feature_value(sample.values, i, features);
       if (!std::isfinite(z))
         fail("value ", x, " at ", i, " is ", z, " after the feature's offset and scale");
       if (options_->outside == Outside::kSaturate) continue;

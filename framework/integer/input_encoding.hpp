@@ -26,7 +26,13 @@ struct InputFeatures {
 /// z of one value, in float32: the difference is rounded, then the quotient.
 /// docs/quantization.md (20)
 inline float feature_value(float x, float offset, float scale) { return (x - offset) / scale; }
-/// The inverse, computed in double and rounded to float32 once.
+/// z of value i in rows of features; without features, the value itself.
+inline float feature_value(std::span<const float> values, size_t i, const InputFeatures& features) {
+  if (features.empty()) return values[i];
+  const size_t f = i % features.scale.size();
+  return feature_value(values[i], features.offset[f], features.scale[f]);
+}
+/// The inverse of one value's z, computed in double and rounded to float32 once.
 inline float raw_value(float z, float offset, float scale) {
   return static_cast<float>(double{offset} + double{scale} * double{z});
 }

@@ -25,11 +25,12 @@ struct EarlyStopping {
 
 struct FitOptions {
   int64_t epochs = 1;
-  int64_t steps = 0;            ///< at most this many optimizer steps; 0: no limit
-  int64_t accumulate = 1;       ///< batches whose gradients are averaged for one step
-  int64_t first_epoch = 0;      ///< the loader's first epoch number, for order and augmentation
-  Schedule schedule = nullptr;  ///< of the learning rate; null: keep the optimizer's rate
-  float clip_norm = 0.0f;       ///< limit for clip_grad_norm() before each step; 0: no limit
+  int64_t steps = 0;        ///< at most this many optimizer steps; 0: no limit
+  int64_t accumulate = 1;   ///< batches whose gradients are averaged for one step
+  int64_t first_epoch = 0;  ///< the loader's first epoch number, for order and augmentation
+  Schedule schedule =
+      nullptr;             ///< of the learning rate; null: the optimizer's, which callbacks may set
+  float clip_norm = 0.0f;  ///< limit for clip_grad_norm() before each step; 0: no limit
   /// Called before an epoch, for example to freeze or unfreeze ranges or batch norms. A run that is
   /// resumed within an epoch does not call it for that epoch. So the function may change only state
   /// that a checkpoint restores, such as the module's.

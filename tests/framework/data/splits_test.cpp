@@ -132,6 +132,12 @@ TEST_CASE("normalization can be fitted on the rows of the training part alone", 
   CHECK(test.saturated() == 2);
   CHECK(int{test.sample_bytes(0)[0]} == 255);
   CHECK(int{test.sample_bytes(0)[1]} == 0);
+  const InputFeatures tiny{{0.0f, 0.0f}, {1.0f, 1e-3f}};
+  QUANTRAIN_CHECK_ERROR(
+      SampleArray::encoded(
+          {1, 2}, std::vector<float>{1.0f, 3e38f}, {0.0f, 1.0f}, tiny, Outside::kSaturate),
+      DataError,
+      "value 3e+38 of sample 0, element 1 overflows after the feature's offset and scale");
   QUANTRAIN_CHECK_ERROR(
       rows_at(values, 2, std::vector<int64_t>{4}), DataError, "row 4 is outside [0, 4)");
   QUANTRAIN_CHECK_ERROR(rows_at(values, 3, {}), DataError, "8 values do not form rows of 3");

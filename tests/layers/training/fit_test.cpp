@@ -232,24 +232,30 @@ TEST_CASE("a checkpoint with an invalid position is refused", "[layers][fit]") {
     tensors.push_back({entry.name, Tensor::from(entry.shape, file.values<float>(entry.name))});
   const CheckpointOptions resume{
       .folder = folder.path(), .resume = true, .configuration = file.metadata_at("configuration")};
-  const auto refused =
-      [&](const std::string& text, const std::string& from, const std::string& to) {
-        std::string position = file.metadata_at("position");
-        CAPTURE(position, from);
-        REQUIRE(position.find(from) != std::string::npos);
-        position.replace(position.find(from), from.size(), to);
-        Checkpoints(resume).save(6, tensors, position);
-        Training other;
-        const std::vector<float> before = other.weights();
-        QUANTRAIN_CHECK_ERROR(
-            other.fit({.epochs = 2,
-                       .evaluate = evaluate,
-                       .early_stopping = {.metric = "accuracy", .smaller_is_better = false},
-                       .checkpoints = {.folder = folder.path(), .resume = true}}),
-            DataError,
-            "[checkpoint's position] " + text);
-      };
+  const auto refused = [&](const std::string& text,
+                           const std::string& from,
+                           const std::string& to,
+                           const std::string& where = "[checkpoint's position] ") {
+    std::string position = file.metadata_at("position");
+    CAPTURE(position, from);
+    REQUIRE(position.find(from) != std::string::npos);
+    position.replace(position.find(from), from.size(), to);
+    Checkpoints(resume).save(6, tensors, position);
+    Training other;
+    const std::vector<float> before = other.weights();
+    QUANTRAIN_CHECK_ERROR(
+        other.fit({.epochs = 2,
+                   .evaluate = evaluate,
+                   .early_stopping = {.metric = "accuracy", .smaller_is_better = false},
+                   .checkpoints = {.folder = folder.path(), .resume = true}}),
+        DataError,
+        where + text);
+  };
   refused("is not JSON: ", "{", "");
+  refused("the checkpoint was taken after batch 6 of an epoch, but an epoch now has 6 batches",
+          "\"batch\":0",
+          "\"batch\":6",
+          "[fit] ");
   refused("has the key \"batch\" twice", "\"batch\":0", "\"batch\":0,\"batch\":0");
   refused("\"batch\" is -1, expected a whole number", "\"batch\":0", "\"batch\":-1");
   refused("\"steps\" is 6.5, expected a whole number", "\"steps\":6", "\"steps\":6.5");
