@@ -34,13 +34,15 @@ Tensor BatchNorm::normalized(const Tensor& x, std::initializer_list<Takes> takes
       kinds += (kinds.empty() ? "" : " or ") + (kind.axes + std::to_string(gamma_.dim(0))) + "]";
     throw ShapeError(where(), "takes ", kinds, ": x ", x.shape());
   }
-  return batch_norm(
-      x,
-      gamma_,
-      beta_,
-      running_mean_,
-      running_var_,
-      {.momentum = options_.momentum, .epsilon = options_.epsilon, .training = training()});
+  return batch_norm(x,
+                    gamma_,
+                    beta_,
+                    running_mean_,
+                    running_var_,
+                    {.momentum = options_.momentum,
+                     .epsilon = options_.epsilon,
+                     .training = training(),
+                     .last_use = true});
 }
 
 }  // namespace quantrain

@@ -74,8 +74,8 @@ class Running {
 };
 thread_local int Running::depth_ = 0;
 
-// The outermost call applies activations that are still pending, so that several threads may read
-// the results.
+// The outermost call does passes that are still pending, so that several threads may read the
+// results.
 void settle(const Tensor& y) {
   if (y.defined()) TensorAccess::settle(y);
 }
@@ -149,7 +149,7 @@ Tensor Module::operator()(Tensor x) {
   return run([&] {
     if (!x.defined()) throw GraphError(where(), "the input is undefined: it has no value");
     x = slotted_input(0, std::move(x));
-    Tensor y = slots_.body ? (*slots_.body)(x) : forward(x);
+    Tensor y = slots_.body ? (*slots_.body)(std::move(x)) : forward(x);
     x = Tensor();  // frees the input before the output slot runs, unless it is needed elsewhere
     return slots_.output ? (*slots_.output)(std::move(y)) : y;
   });

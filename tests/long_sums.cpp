@@ -206,7 +206,7 @@ SumErrors of_batch_gradients(int64_t n, const Range& range) {
   const float mean[kChannels] = {};
   float sums[2 * kChannels];
   kernels::column_grad_sums_f32(
-      n, kChannels, x.data(), mean, grad_y.data(), sums, sums + kChannels);
+      n, kChannels, x.data(), mean, grad_y.data(), nullptr, sums, sums + kChannels);
   const auto term = [&](int64_t j, int64_t i) {
     const int64_t at = i * kChannels + j % kChannels;
     return double{grad_y.data()[at]} * (j < kChannels ? 1.0 : double{x.data()[at]});

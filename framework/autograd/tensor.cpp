@@ -18,9 +18,9 @@ struct Tensor::State {
   // kCodes: the value; kFloat: source codes, valid while *version is source_version.
   std::shared_ptr<const Codes> codes;
   std::shared_ptr<const Accumulators> accumulators;
-  Activation activation = Activation::kNone;   // of accumulators
-  std::shared_ptr<PendingActivation> pending;  // kFloat: to be applied to the floats; may be null
-  std::shared_ptr<uint64_t> version;           // of the floats; tensors that share floats share it
+  Activation activation = Activation::kNone;  // of accumulators
+  std::shared_ptr<PendingPass> pending;       // kFloat: to be done with the floats; may be null
+  std::shared_ptr<uint64_t> version;          // of the floats; tensors that share floats share it
   uint64_t source_version = 0;
   bool requires_grad = false;
   Tensor grad;
@@ -30,7 +30,7 @@ struct Tensor::State {
 
   /// Floats computed from the codes, or from the accumulators and the activation.
   std::shared_ptr<Buffer<float>> materialise() const;
-  /// Applies a pending activation to the floats.
+  /// Does a pending pass.
   void settle();
 };
 
@@ -69,12 +69,9 @@ std::shared_ptr<Buffer<float>> Tensor::State::materialise() const {
 
 void Tensor::State::settle() {
   if (pending == nullptr || floats == nullptr) return;
-  kernels::relu_f32(floats->size(),
-                    floats->data(),
-                    upper_bound(pending->activation),
-                    floats->data(),
-                    pending->mask.data());
-  pending->applied = true;
+  const auto results = floats.use_count() == 1 ? floats : make_floats(floats->size());
+  pending->apply(floats->size(), floats->data(), results->data());
+  floats = results;
   pending = nullptr;
 }
 
@@ -283,31 +280,39 @@ Tensor TensorAccess::as_floats(const Tensor& x) {
 }
 
 bool TensorAccess::can_take_floats(const Tensor& x) {
-  return handles(x) == 1 && x.kind() == ValueKind::kFloat && x.state().floats.use_count() == 1;
+  if (handles(x) != 1 || x.kind() != ValueKind::kFloat) return false;
+  const Tensor::State& s = x.state();
+  // The floats before a pending batch norm may be shared, because nobody writes to them.
+  return s.floats.use_count() == 1 || (s.floats != nullptr && s.pending != nullptr);
 }
 
 Tensor TensorAccess::overwritable(const Tensor& x) {
   return can_take_floats(x) && x.node() == nullptr ? x : Tensor::empty(x.shape());
 }
 
-Tensor TensorAccess::take_floats(const Tensor& x, std::shared_ptr<PendingActivation> pending) {
+Tensor TensorAccess::with_pending(const Tensor& x, std::shared_ptr<PendingPass> pass) {
   Tensor::State& s = x.state();
-  s.settle();
+  if (s.pending != pass) s.settle();
   Tensor y(std::make_shared<Tensor::State>());
   y.state_->shape = s.shape;
-  y.state_->floats = std::exchange(s.floats, nullptr);
+  y.state_->floats = s.floats;
   y.state_->version = std::make_shared<uint64_t>(0);
-  y.state_->pending = std::move(pending);
+  y.state_->pending = std::move(pass);
   return y;
 }
 
-std::shared_ptr<PendingActivation> TensorAccess::pending_activation(const Tensor& x) {
-  return x.state().pending;
+Tensor TensorAccess::take_floats(const Tensor& x, std::shared_ptr<PendingPass> pass) {
+  Tensor y = with_pending(x, std::move(pass));
+  x.state().floats = nullptr;
+  x.state().pending = nullptr;
+  return y;
 }
+
+std::shared_ptr<PendingPass> TensorAccess::pending(const Tensor& x) { return x.state().pending; }
 
 void TensorAccess::settle(const Tensor& x) { x.state().settle(); }
 
-Floats TensorAccess::unactivated(const Tensor& x) {
+Floats TensorAccess::unsettled(const Tensor& x) {
   const Tensor::State& s = x.state();
   return s.pending != nullptr ? Floats(s.floats) : x.floats();
 }

@@ -23,17 +23,19 @@ class TensorAccess {
   static Activation activation(const Tensor& x);
   /// The same accumulators with another activation to apply.
   static Tensor with_activation(const Tensor& x, Activation activation);
-  /// Takes the floats of x, which then has no value, for a result that has the activation
-  /// `pending`. The caller checks can_take_floats(x).
-  static Tensor take_floats(const Tensor& x, std::shared_ptr<PendingActivation> pending);
+  /// A tensor of x's shape that shares x's floats, until `pass` computes its own from them. Nobody
+  /// may write to x before: the caller checks can_take_floats(x), or has made x.
+  static Tensor with_pending(const Tensor& x, std::shared_ptr<PendingPass> pass);
+  /// The same, but takes the floats of x, which then has no value. `pass` may be that of x.
+  static Tensor take_floats(const Tensor& x, std::shared_ptr<PendingPass> pass);
   /// Whether x holds floats and no other handle refers to x or to its memory.
   static bool can_take_floats(const Tensor& x);
-  /// The activation that is still to be applied to x's floats; null if there is none.
-  static std::shared_ptr<PendingActivation> pending_activation(const Tensor& x);
-  /// Applies a pending activation. Afterwards several threads may read x.
+  /// What is still to be done with x's floats; null if there is nothing.
+  static std::shared_ptr<PendingPass> pending(const Tensor& x);
+  /// Does a pending pass. Afterwards several threads may read x.
   static void settle(const Tensor& x);
-  /// x's floats without the pending activation.
-  static Floats unactivated(const Tensor& x);
+  /// x's floats before the pending pass.
+  static Floats unsettled(const Tensor& x);
 
   /// Parameters of the codes. They remain known after the value was freed.
   /// Throws: GraphError unless the kind is kCodes.

@@ -4,12 +4,40 @@
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
 #include "framework/kernels/dispatch/dispatch.hpp"
+#include "framework/kernels/float/columns.hpp"
 #include "framework/kernels/float/elementwise.hpp"
 #include "framework/kernels/float/grain.hpp"
 #include "framework/kernels/float/ranges.hpp"
 #include "framework/kernels/integer/integer.hpp"
 
 namespace quantrain {
+
+void PendingPass::apply(int64_t n, const float* x, float* y) {
+  if (has_batch_norm()) {
+    const auto columns = static_cast<int64_t>(scale.size());
+    const float hi = activation == Activation::kNone ? 0.0f : upper_bound(activation);
+    kernels::column_affine_f32(
+        n / columns, columns, x, scale.data(), shift.data(), hi, y, mask.data());
+  } else {
+    kernels::relu_f32(n, x, upper_bound(activation), y, mask.data());
+  }
+  done = true;
+}
+
+// Scaling and shifting keep or reverse the order of the floats, also after rounding. So the range
+// of the results is that of the results at both ends.
+std::optional<Range> PendingPass::result_range() const {
+  if (range.empty()) return std::nullopt;
+  const auto columns = static_cast<int64_t>(range.size());
+  std::vector<float> ends;
+  for (const Range& r : range) ends.push_back(r.min);
+  for (const Range& r : range) ends.push_back(r.max);
+  kernels::column_affine_f32(
+      2, columns, ends.data(), scale.data(), shift.data(), 0.0f, ends.data(), nullptr);
+  Range all;
+  kernels::min_max_f32(2 * columns, ends.data(), &all.min, &all.max);
+  return activated(all, activation);
+}
 
 void Codes::to_float(const Shape& shape, float* y) const {
   if (storage == CodeStorage::kU8 && !params.per_channel()) {

@@ -23,15 +23,26 @@ enum class CodeStorage {
   kS8,  ///< weights, the signed codes themselves
 };
 
-/// A ReLU or ReLU6 that is still to be applied to a tensor's floats. It is applied, in place, when
-/// the floats are first read; or whoever consumes the tensor applies it in its own pass.
-struct PendingActivation {
+/// What is still to be done with a tensor's floats: the scale and shift of a batch norm, a ReLU or
+/// ReLU6, or both in this order. It is done when the floats are first read; or whoever consumes the
+/// tensor does it in its own pass.
+struct PendingPass {
+  std::vector<float> scale{};  ///< of each index of the last axis; empty if there is no batch norm
+  std::vector<float> shift{};
+  /// The range of the floats for each index of the last axis; empty if it is not known.
+  std::vector<Range> range{};
   Activation activation = Activation::kNone;
-  /// Bit i: whether the gradient of element i passes. Empty if no gradient is needed.
+  /// Bit i: whether the gradient of element i passes. Whoever does the pass writes it. The first
+  /// operation of the pass applies it to the gradient; the later ones pass their gradient on. Empty
+  /// if all gradients pass, or none is needed.
   Buffer<uint8_t> mask{};
-  bool applied = false;
-  /// The consumer has applied the activation, and its own gradient includes that of the activation.
-  bool merged = false;
+  bool done = false;
+
+  bool has_batch_norm() const { return !scale.empty(); }
+  /// Reads n floats from x and writes the results to y, which may be x.
+  void apply(int64_t n, const float* x, float* y);
+  /// The range of the results, if `range` is known.
+  std::optional<Range> result_range() const;
 };
 
 /// Integers q with their meaning, real = scale * (q - zero_point). They come from a FakeQuantize, a

@@ -95,8 +95,10 @@ Folding& PreparedBatchNorm::folding() & {
 
 Tensor PreparedBatchNorm::forward(const Tensor& u) {
   const Folding& f = folding();
-  const BatchNormOptions options{
-      .momentum = f.momentum, .epsilon = f.epsilon, .training = f.uses_batch_statistics()};
+  const BatchNormOptions options{.momentum = f.momentum,
+                                 .epsilon = f.epsilon,
+                                 .training = f.uses_batch_statistics(),
+                                 .last_use = true};
   const bool folded = f.factor.defined();
   if (folded && !options.training) return u;
   if (folded) {

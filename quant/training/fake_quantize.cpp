@@ -14,6 +14,20 @@ namespace {
 
 FakeQuantizeConfig activations(int bits) { return {.type = {.bits = bits}}; }
 
+// The range of integer sums, or of floats for which a pass is pending, if it can be found without
+// computing all values.
+std::optional<Range> range_without_values(const Tensor& x) {
+  if (x.kind() == ValueKind::kAccumulators)
+    return TensorAccess::accumulators(x)->range(x.elements(), TensorAccess::activation(x));
+  const std::shared_ptr<PendingPass> pass = TensorAccess::pending(x);
+  if (pass == nullptr) return std::nullopt;
+  if (pass->has_batch_norm()) return pass->result_range();
+  Range range;
+  const Floats floats = TensorAccess::unsettled(x);
+  kernels::min_max_f32(x.elements(), floats, &range.min, &range.max);
+  return activated(range, pass->activation);
+}
+
 FakeQuantizeConfig weights(int bits) {
   return {.type = {.bits = bits, .is_signed = true, .narrow = true},
           .scheme = QScheme::kSymmetric,
@@ -183,17 +197,10 @@ void FakeQuantize::observe(const Tensor& x) {
     return;
   }
   observer_->set_name(place(type()));
-  if (x.kind() == ValueKind::kAccumulators && config_.axis < 0 && !observer_->needs_values()) {
-    const Range range =
-        TensorAccess::accumulators(x)->range(x.elements(), TensorAccess::activation(x));
-    observer_->observe_range({&range, 1}, x.rank() == 0 ? 1 : x.dim(0));
-  } else if (const auto pending = TensorAccess::pending_activation(x);
-             pending != nullptr && config_.axis < 0 && !observer_->needs_values()) {
-    Range range;
-    const Floats floats = TensorAccess::unactivated(x);
-    kernels::min_max_f32(x.elements(), floats, &range.min, &range.max);
-    range = activated(range, pending->activation);
-    observer_->observe_range({&range, 1}, x.rank() == 0 ? 1 : x.dim(0));
+  std::optional<Range> range;
+  if (config_.axis < 0 && !observer_->needs_values()) range = range_without_values(x);
+  if (range) {
+    observer_->observe_range({&*range, 1}, x.rank() == 0 ? 1 : x.dim(0));
   } else {
     observer_->observe(x);
   }

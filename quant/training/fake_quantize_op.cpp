@@ -6,11 +6,11 @@
 #include "framework/arithmetic/fixed_point.hpp"
 #include "framework/arithmetic/quantize.hpp"
 #include "framework/autograd/node.hpp"
+#include "framework/autograd/ops/gradient_mask.hpp"
 #include "framework/autograd/ops/stored_codes.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
 #include "framework/kernels/float/columns.hpp"
-#include "framework/kernels/float/ranges.hpp"
 #include "framework/kernels/integer/integer.hpp"
 
 namespace quantrain::quant {
@@ -39,17 +39,19 @@ struct Channels {
 
 struct Quantized {
   Tensor y;
-  Buffer<uint8_t> mask;
+  Buffer<uint8_t> mask;  // empty if no gradient is stopped here
 };
 
-// Quantizes x * factors, or x if `factors` is undefined. `activation` is null, or x's pending
-// activation, which is then applied here.
+[[noreturn]] void refuse_values() {
+  throw DataError(where(), "input of the fake quantization has a NaN or an infinity");
+}
+
+// Quantizes x * factors, or x if `factors` is undefined.
 Quantized quantize_floats(const Tensor& x,
                           const Tensor& factors,
                           const QParams& params,
                           CodeStorage storage,
-                          bool want_mask,
-                          PendingActivation* activation = nullptr) {
+                          bool want_mask) {
   const int64_t n = x.elements();
   Channels channels(x.shape(), params);
   if (factors.defined() && n > 0) channels = {factors.elements(), n / factors.elements()};
@@ -69,10 +71,9 @@ Quantized quantize_floats(const Tensor& x,
                  .qmin = params.type.qmin(),
                  .qmax = params.type.qmax(),
                  .offset = codes->offset(),
-                 .factor = factor != nullptr ? factor[channel] : 1.0f,
-                 .bound = activation != nullptr ? upper_bound(activation->activation) : 0.0f});
+                 .factor = factor != nullptr ? factor[channel] : 1.0f});
   }
-  const Floats floats = activation != nullptr ? TensorAccess::unactivated(x) : x.floats();
+  const Floats floats = x.floats();
   const bool finite =
       channels.count > 1
           ? kernels::quantize_channels_f32_u8(n,
@@ -83,10 +84,47 @@ Quantized quantize_floats(const Tensor& x,
                                               codes->bytes.data(),
                                               result.mask.data())
           : kernels::quantize_f32_u8(n, floats, q[0], codes->bytes.data(), result.mask.data());
-  if (!finite) throw DataError(where(), "input of the fake quantization has a NaN or an infinity");
-  if (activation != nullptr) activation->merged = true;
+  if (!finite) refuse_values();
   result.y = Tensor::from_codes(x.shape(), std::move(codes));
   return result;
+}
+
+// Does the pending pass of x and quantizes the results, without storing them. The first operation
+// of the pass applies the mask to the gradient.
+Quantized quantize_pending(const Tensor& x,
+                           PendingPass& pass,
+                           const QParams& params,
+                           CodeStorage storage,
+                           bool want_mask) {
+  const int64_t n = x.elements();
+  auto codes = std::make_shared<Codes>();
+  codes->bytes = Buffer<uint8_t>(n);
+  codes->storage = storage;
+  codes->params = params;
+  if (want_mask && pass.mask.size() == 0) pass.mask = Buffer<uint8_t>((n + 7) / 8);
+  const kernels::QuantizeF32 q{
+      .scale = params.scale[0],
+      .zero_point = params.zero_point[0],
+      .qmin = params.type.qmin(),
+      .qmax = params.type.qmax(),
+      .offset = codes->offset(),
+      .bound = pass.activation == Activation::kNone ? 0.0f : upper_bound(pass.activation)};
+  const Floats floats = TensorAccess::unsettled(x);
+  const auto columns = static_cast<int64_t>(pass.scale.size());
+  const bool finite =
+      pass.has_batch_norm()
+          ? kernels::quantize_columns_f32_u8(n / columns,
+                                             columns,
+                                             floats,
+                                             pass.scale.data(),
+                                             pass.shift.data(),
+                                             q,
+                                             codes->bytes.data(),
+                                             pass.mask.data())
+          : kernels::quantize_f32_u8(n, floats, q, codes->bytes.data(), pass.mask.data());
+  if (!finite) refuse_values();
+  pass.done = true;
+  return {Tensor::from_codes(x.shape(), std::move(codes)), {}};
 }
 
 Quantized requantize_accumulators(const Tensor& x, const QParams& params, bool want_mask) {
@@ -159,12 +197,6 @@ Quantized quantize_wide(const Tensor& x, const QParams& params, bool want_mask) 
   return result;
 }
 
-Tensor masked(const Tensor& grad_y, const Buffer<uint8_t>& mask) {
-  Tensor grad_x = TensorAccess::overwritable(grad_y);
-  kernels::mask_f32(grad_y.elements(), grad_y.data(), mask.data(), grad_x.mutable_data());
-  return grad_x;
-}
-
 class FakeQuantizeNode : public Node {
  public:
   FakeQuantizeNode(QParams params, const FakeQuantizeOptions& options, Buffer<uint8_t> mask)
@@ -198,9 +230,7 @@ class FakeQuantizeNode : public Node {
 
  protected:
   /// The gradient of the values that were quantized.
-  Tensor passed(const Tensor& grad_y) const {
-    return options_.clamped ? masked(grad_y, mask_) : grad_y;
-  }
+  Tensor passed(const Tensor& grad_y) const { return masked(grad_y, mask_); }
 
  private:
   // The size of the blocks is constant, and the blocks' sums are added in order. So any number of
@@ -303,11 +333,10 @@ Tensor run(const Tensor& x,
            const QParams& params,
            const FakeQuantizeOptions& options) {
   check_params(x, params, options);
-  // If nothing else reads x, a pending activation is applied in the same pass.
+  // If nothing else reads x, its pending pass and the quantization are one pass.
   const bool last_use = options.last_use && TensorAccess::handles(x) == 1 && !scale.defined() &&
                         options.clamped && params.type.bits <= 8 && !params.per_channel();
-  const std::shared_ptr<PendingActivation> pending =
-      last_use ? TensorAccess::pending_activation(x) : nullptr;
+  const std::shared_ptr<PendingPass> pending = last_use ? TensorAccess::pending(x) : nullptr;
   std::vector<Tensor> inputs{x};
   if (scale.defined()) inputs.push_back(scale);
   const bool want_mask = options.clamped && needs_gradient(inputs);
@@ -324,9 +353,9 @@ Tensor run(const Tensor& x,
   Quantized result =
       activation && x.kind() == ValueKind::kAccumulators ? integers(requantize_accumulators)
       : activation && activation_codes(x) != nullptr     ? integers(rescale_codes)
-      : narrow_enough
-          ? quantize_floats(x, Tensor(), params, options.storage, want_mask, pending.get())
-          : quantize_wide(x, params, want_mask);
+      : pending != nullptr ? quantize_pending(x, *pending, params, options.storage, want_mask)
+      : narrow_enough      ? quantize_floats(x, Tensor(), params, options.storage, want_mask)
+                           : quantize_wide(x, params, want_mask);
   if (!options.codes && narrow_enough) result.y = decoded(result.y);
   return record<FakeQuantizeNode>(
       std::move(result.y), std::move(inputs), params, options, std::move(result.mask));

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "framework/autograd/node.hpp"
+#include "framework/autograd/ops/gradient_mask.hpp"
 #include "framework/autograd/ops/stored_codes.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/text_stream.hpp"
-#include "framework/kernels/float/ranges.hpp"
 #include "layers/dry_run.hpp"
 
 namespace quantrain::quant {
@@ -28,10 +28,7 @@ class InputQuantizeNode : public Node {
   bool reads_input(size_t) const override { return false; }
   std::vector<Tensor> backward(Tensor grad_y) override {
     if (!needs_grad(0)) return {Tensor()};
-    if (mask_.size() == 0) return {grad_y};
-    Tensor grad_x = TensorAccess::overwritable(grad_y);
-    kernels::mask_f32(grad_y.elements(), grad_y.data(), mask_.data(), grad_x.mutable_data());
-    return {grad_x};
+    return {masked(grad_y, mask_)};
   }
 
  private:

@@ -4,6 +4,7 @@
 
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/ops/code_function.hpp"
+#include "framework/autograd/ops/gradient_mask.hpp"
 #include "framework/core/error.hpp"
 #include "framework/kernels/float/columns.hpp"
 
@@ -14,12 +15,24 @@ constexpr const char* kBatchNorm = "batch_norm";
 constexpr const char* kRescaled = "rescaled_batch_norm";
 
 using Channels = std::vector<float>;
+using Pass = std::shared_ptr<PendingPass>;  // null if the result is computed at once
+
+// Mean, population variance and range of each channel of a batch.
+struct Moments {
+  Channels mean;
+  Channels variance;
+  std::vector<Range> range{};  // empty if not wanted
+};
 
 // Statistics that normalise a batch: y = (x - mean) * inverse_deviation * gamma + beta.
 struct Statistics {
   Channels mean;
   Channels inverse_deviation;
 };
+
+int64_t values_per_channel(const Tensor& x) {
+  return x.dim(-1) == 0 ? 0 : x.elements() / x.dim(-1);
+}
 
 struct Gradients {
   Tensor x, gamma, beta;
@@ -31,12 +44,22 @@ struct Gradients {
 // grad_x = gamma * inverse_deviation * (grad_y - sum(grad_y) / n - x^ * sum(grad_y * x^) / n).
 Gradients gradients(const Tensor& x,
                     const Tensor& gamma,
-                    const Tensor& grad_y,
+                    Tensor grad_y,
                     const Statistics& s,
+                    const Pass& pass,
                     bool batch_statistics,
                     bool wants_x) {
   const int64_t c = x.dim(-1);
-  const int64_t n = c == 0 ? 0 : x.elements() / c;
+  const uint8_t* mask = pass == nullptr ? nullptr : pass->mask.data();
+  if (mask != nullptr && !pass->done) {
+    throw GraphError(kBatchNorm,
+                     "the result was not read before backward(): nothing depends on it");
+  }
+  if (mask != nullptr && c % 8 != 0) {
+    grad_y = masked(grad_y, pass->mask);
+    mask = nullptr;
+  }
+  const int64_t n = values_per_channel(x);
   const Floats x_data = x.floats();
   const float* const grad = grad_y.data();
   const Channels& inverse = s.inverse_deviation;
@@ -46,8 +69,14 @@ Gradients gradients(const Tensor& x,
   result.gamma = Tensor::empty({c});
   result.sum_grad_x.resize(inverse.size());
   const float* const sum_grad = result.beta.data();
-  kernels::column_grad_sums_f32(
-      n, c, x_data, s.mean.data(), grad, result.beta.mutable_data(), result.sum_grad_x.data());
+  kernels::column_grad_sums_f32(n,
+                                c,
+                                x_data,
+                                s.mean.data(),
+                                grad,
+                                mask,
+                                result.beta.mutable_data(),
+                                result.sum_grad_x.data());
   float* const grad_gamma = result.gamma.mutable_data();
   for (size_t i = 0; i < inverse.size(); ++i) grad_gamma[i] = result.sum_grad_x[i] * inverse[i];
   if (!wants_x) return result;
@@ -65,14 +94,14 @@ Gradients gradients(const Tensor& x,
   result.x = TensorAccess::overwritable(grad_y);
   float* const out = result.x.mutable_data();
   kernels::batch_norm_backward_f32(
-      n, c, x_data, s.mean.data(), grad, a.data(), b.data(), d.data(), out);
+      n, c, x_data, s.mean.data(), grad, mask, a.data(), b.data(), d.data(), out);
   return result;
 }
 
 class BatchNormNode : public Node {
  public:
-  BatchNormNode(Statistics statistics, const BatchNormOptions& options)
-      : statistics_(std::move(statistics)), options_(options) {}
+  BatchNormNode(Statistics statistics, Pass pass, const BatchNormOptions& options)
+      : statistics_(std::move(statistics)), pass_(std::move(pass)), options_(options) {}
   std::string_view type() const override { return kBatchNorm; }
   Attributes attributes() const override {
     return {{"epsilon", double{options_.epsilon}}, {"training", int64_t{options_.training}}};
@@ -86,8 +115,13 @@ class BatchNormNode : public Node {
   }
   bool reads_input(size_t i) const override { return i < 2; }
   std::vector<Tensor> backward(Tensor grad_y) override {
-    Gradients g =
-        gradients(input(0), input(1), grad_y, statistics_, options_.training, needs_grad(0));
+    Gradients g = gradients(input(0),
+                            input(1),
+                            std::move(grad_y),
+                            statistics_,
+                            pass_,
+                            options_.training,
+                            needs_grad(0));
     std::vector<Tensor> grads(inputs().size());
     grads[0] = g.x;
     if (needs_grad(1)) grads[1] = g.gamma;
@@ -97,14 +131,18 @@ class BatchNormNode : public Node {
 
  private:
   Statistics statistics_;
+  Pass pass_;
   BatchNormOptions options_;
 };
 
 // Inputs x, gamma, beta, factor, shift.
 class RescaledBatchNormNode : public Node {
  public:
-  RescaledBatchNormNode(Tensor x, Statistics statistics, float epsilon)
-      : x_(std::move(x)), statistics_(std::move(statistics)), epsilon_(epsilon) {}
+  RescaledBatchNormNode(Tensor x, Statistics statistics, Pass pass, float epsilon)
+      : x_(std::move(x)),
+        statistics_(std::move(statistics)),
+        pass_(std::move(pass)),
+        epsilon_(epsilon) {}
   std::string_view type() const override { return kRescaled; }
   Attributes attributes() const override { return {{"epsilon", double{epsilon_}}}; }
   // backward reads x_, which shares the memory of input 0 only if input 0 holds floats. Codes and
@@ -116,7 +154,8 @@ class RescaledBatchNormNode : public Node {
   // For a factor f, inverse_deviation = 1 / (f * sqrt(variance / f^2 + epsilon)), so that
   // d inverse_deviation / df = -epsilon * f * inverse_deviation^3.
   std::vector<Tensor> backward(Tensor grad_y) override {
-    Gradients g = gradients(x_, input(1), grad_y, statistics_, true, needs_grad(0));
+    Gradients g =
+        gradients(x_, input(1), std::move(grad_y), statistics_, pass_, true, needs_grad(0));
     std::vector<Tensor> grads(5);
     grads[0] = g.x;
     if (needs_grad(1)) grads[1] = g.gamma;
@@ -139,6 +178,7 @@ class RescaledBatchNormNode : public Node {
  private:
   Tensor x_;  // as floats, so that accumulators are not converted again
   Statistics statistics_;
+  Pass pass_;
   float epsilon_;
 };
 
@@ -175,20 +215,52 @@ struct Running {
   Tensor& variance;
 };
 
-// Normalising x with these statistics gives the result of batch_norm(x / factor + shift). factor
-// and shift may be undefined. Also updates the running statistics.
-Statistics batch_statistics(const Tensor& x,
+// Integer sums, if x holds those of a product.
+std::optional<Accumulators::Sums> integer_sums(const Tensor& x) {
+  if (x.kind() != ValueKind::kAccumulators || TensorAccess::activation(x) != Activation::kNone)
+    return std::nullopt;
+  return TensorAccess::accumulators(x)->sums();
+}
+
+// If `sums` is set, first writes them to x, as floats.
+Moments moments(const Tensor& x, const std::optional<Accumulators::Sums>& sums, bool with_range) {
+  const int64_t c = x.dim(-1);
+  const int64_t n = values_per_channel(x);
+  Moments m{Channels(static_cast<size_t>(c)), Channels(static_cast<size_t>(c))};
+  Channels min(with_range ? m.mean.size() : 0);
+  Channels max(min.size());
+  float* const low = with_range ? min.data() : nullptr;
+  if (sums) {
+    Tensor written = x;
+    kernels::column_moments_s32_f32(n,
+                                    c,
+                                    sums->values,
+                                    sums->scale.data(),
+                                    written.mutable_data(),
+                                    m.mean.data(),
+                                    m.variance.data(),
+                                    low,
+                                    max.data());
+  } else {
+    const Floats values = x.floats();
+    kernels::column_moments_f32(n, c, values, m.mean.data(), m.variance.data(), low, max.data());
+  }
+  for (size_t i = 0; i < min.size(); ++i) m.range.push_back({min[i], max[i]});
+  return m;
+}
+
+// Normalising with these statistics gives the result of batch_norm(x / factor + shift), where x
+// has the given moments of n values. factor and shift may be undefined. Also updates the running
+// statistics.
+Statistics batch_statistics(const Moments& x,
+                            int64_t n,
                             const Tensor& factor,
                             const Tensor& shift,
                             Running running,
                             const BatchNormOptions& options) {
-  const int64_t c = x.dim(-1);
-  const int64_t n = c == 0 ? 0 : x.elements() / c;
-  Statistics s{Channels(static_cast<size_t>(c)), Channels(static_cast<size_t>(c))};
-  Channels mean(s.mean.size());
-  Channels variance(s.mean.size());
-  const Floats x_floats = x.floats();
-  kernels::column_moments_f32(n, c, x_floats, s.mean.data(), variance.data());
+  Statistics s{x.mean, Channels(x.mean.size())};
+  Channels mean(x.mean.size());
+  Channels variance = x.variance;
   const float* const factors = factor.defined() ? factor.data() : nullptr;
   const float* const shifts = shift.defined() ? shift.data() : nullptr;
   for (size_t i = 0; i < variance.size(); ++i) {
@@ -223,20 +295,31 @@ void check_running(const char* where, const Tensor& mean, const Tensor& variance
   }
 }
 
-Tensor normalise(const Tensor& x, const Statistics& s, const Tensor& gamma, const Tensor& beta) {
-  const int64_t c = x.dim(-1);
+// `range` is that of x; it may be empty.
+Pass normalisation(const Statistics& s,
+                   const Tensor& gamma,
+                   const Tensor& beta,
+                   std::vector<Range> range = {}) {
   const float* const gammas = gamma.data();
   const float* const betas = beta.data();
-  Channels scale(s.mean.size());
-  Channels shift(s.mean.size());
-  for (size_t i = 0; i < scale.size(); ++i) {
-    scale[i] = gammas[i] * s.inverse_deviation[i];
-    shift[i] = betas[i] - s.mean[i] * scale[i];
+  auto pass = std::make_shared<PendingPass>();
+  pass->scale.resize(s.mean.size());
+  pass->shift.resize(s.mean.size());
+  pass->range = std::move(range);
+  for (size_t i = 0; i < s.mean.size(); ++i) {
+    pass->scale[i] = gammas[i] * s.inverse_deviation[i];
+    pass->shift[i] = betas[i] - s.mean[i] * pass->scale[i];
   }
+  return pass;
+}
+
+// The result of the pass. If it waits, `pass` is done later. Else it becomes null.
+Tensor normalised(const Tensor& x, Pass& pass, bool waits) {
+  if (waits && x.elements() > 0) return TensorAccess::with_pending(x, pass);
   Tensor y = Tensor::empty(x.shape());
   const Floats x_floats = x.floats();
-  kernels::column_affine_f32(
-      c == 0 ? 0 : x.elements() / c, c, x_floats, scale.data(), shift.data(), y.mutable_data());
+  if (x.elements() > 0) pass->apply(x.elements(), x_floats, y.mutable_data());
+  pass = nullptr;
   return y;
 }
 
@@ -283,16 +366,27 @@ Tensor batch_norm(const Tensor& x,
                     {"running variance", &running_variance}},
                    options);
   check_running(kBatchNorm, running_mean, running_variance);
-  Statistics s =
-      options.training
-          ? batch_statistics(x, Tensor(), Tensor(), {running_mean, running_variance}, options)
-          : running_statistics(running_mean, running_variance, options);
-  auto waiting = of_codes(x, gamma, beta, running_mean, running_variance, options);
-  Tensor y = waiting != nullptr ? TensorAccess::from_accumulators(x.shape(), std::move(waiting))
-                                : normalise(x, s, gamma, beta);
+  const bool waits = options.last_use && !keeps_values() && TensorAccess::can_take_floats(x);
+  Statistics s = options.training ? batch_statistics(moments(x, std::nullopt, false),
+                                                     values_per_channel(x),
+                                                     Tensor(),
+                                                     Tensor(),
+                                                     {running_mean, running_variance},
+                                                     options)
+                                  : running_statistics(running_mean, running_variance, options);
   std::vector<Tensor> inputs{x, gamma, beta};
   if (!options.training) inputs.insert(inputs.end(), {running_mean, running_variance});
-  return record<BatchNormNode>(std::move(y), std::move(inputs), std::move(s), options);
+  if (auto waiting = of_codes(x, gamma, beta, running_mean, running_variance, options)) {
+    return record<BatchNormNode>(TensorAccess::from_accumulators(x.shape(), std::move(waiting)),
+                                 std::move(inputs),
+                                 std::move(s),
+                                 nullptr,
+                                 options);
+  }
+  Pass pass = normalisation(s, gamma, beta);
+  Tensor y = normalised(x, pass, waits);
+  return record<BatchNormNode>(
+      std::move(y), std::move(inputs), std::move(s), std::move(pass), options);
 }
 
 Tensor rescaled_batch_norm(const Tensor& x,
@@ -315,11 +409,21 @@ Tensor rescaled_batch_norm(const Tensor& x,
   check_running(kRescaled, running_mean, running_variance);
   if (!options.training)
     throw GraphError(kRescaled, "only batch statistics cancel the factor: set the option training");
-  const Tensor values = TensorAccess::as_floats(x);
-  Statistics s = batch_statistics(values, factor, shift, {running_mean, running_variance}, options);
-  Tensor y = normalise(values, s, gamma, beta);
-  return record<RescaledBatchNormNode>(
-      std::move(y), {x, gamma, beta, factor, shift}, values, std::move(s), options.epsilon);
+  const bool own_floats = x.kind() != ValueKind::kFloat || TensorAccess::can_take_floats(x);
+  const bool waits = options.last_use && !keeps_values() && own_floats;
+  const std::optional<Accumulators::Sums> sums = integer_sums(x);
+  const Tensor values = sums ? Tensor::empty(x.shape()) : TensorAccess::as_floats(x);
+  Moments of_batch = moments(values, sums, waits);
+  Statistics s = batch_statistics(
+      of_batch, values_per_channel(x), factor, shift, {running_mean, running_variance}, options);
+  Pass pass = normalisation(s, gamma, beta, std::move(of_batch.range));
+  Tensor y = normalised(values, pass, waits);
+  return record<RescaledBatchNormNode>(std::move(y),
+                                       {x, gamma, beta, factor, shift},
+                                       values,
+                                       std::move(s),
+                                       std::move(pass),
+                                       options.epsilon);
 }
 
 }  // namespace quantrain

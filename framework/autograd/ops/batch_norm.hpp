@@ -8,6 +8,9 @@ struct BatchNormOptions {
   float momentum = 0.1f;  ///< weight of the new batch in the running statistics
   float epsilon = 1e-5f;  ///< added to the variance
   bool training = true;   ///< use the batch's statistics and update the running statistics
+  /// true: the caller does not read or write x afterwards. If nobody else refers to x, the result
+  /// is computed when it is first read, together with the ReLU or FakeQuantize that follows.
+  bool last_use = false;
 };
 
 /// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta, per channel.

@@ -4,39 +4,35 @@
 
 #include "framework/arithmetic/activation.hpp"
 #include "framework/autograd/node.hpp"
+#include "framework/autograd/ops/gradient_mask.hpp"
 #include "framework/autograd/ops/stored_codes.hpp"
 #include "framework/core/error.hpp"
 #include "framework/kernels/float/elementwise.hpp"
-#include "framework/kernels/float/ranges.hpp"
 
 namespace quantrain {
 namespace {
 
 class ReluNode : public Node {
  public:
-  explicit ReluNode(std::shared_ptr<const PendingActivation> applied)
-      : applied_(std::move(applied)) {}
+  ReluNode(Activation activation, std::shared_ptr<const PendingPass> pass)
+      : activation_(activation), pass_(std::move(pass)) {}
   std::string_view type() const override {
-    return applied_->activation == Activation::kRelu ? "relu" : "relu6";
+    return activation_ == Activation::kRelu ? "relu" : "relu6";
   }
   QuantizationTraits traits() const override {
-    return {.is_activation = true,
-            .layer = applied_->activation == Activation::kRelu ? "ReLU" : "ReLU6"};
+    return {.is_activation = true, .layer = activation_ == Activation::kRelu ? "ReLU" : "ReLU6"};
   }
   bool reads_input(size_t) const override { return false; }
   std::vector<Tensor> backward(Tensor grad_y) override {
-    if (applied_->merged) return {grad_y};
-    if (!applied_->applied)
+    if (pass_ == nullptr) return {grad_y};
+    if (!pass_->done)
       throw GraphError(type(), "the result was not read before backward(): nothing depends on it");
-    Tensor grad_x = TensorAccess::overwritable(grad_y);
-    const Floats grad_y_floats = grad_y.floats();
-    kernels::mask_f32(
-        grad_y.elements(), grad_y_floats, applied_->mask.data(), grad_x.mutable_data());
-    return {grad_x};
+    return {masked(grad_y, pass_->mask)};
   }
 
  private:
-  std::shared_ptr<const PendingActivation> applied_;
+  Activation activation_;
+  std::shared_ptr<const PendingPass> pass_;  // null if the batch norm before it applies the mask
 };
 
 Tensor activate_floats(const Tensor& x, Activation activation, uint8_t* mask) {
@@ -75,23 +71,28 @@ Tensor activate_accumulators(const Tensor& x, Activation activation, uint8_t* ma
 }
 
 Tensor activate(const Tensor& x, Activation activation, bool may_take) {
-  auto applied = std::make_shared<PendingActivation>();
-  applied->activation = activation;
-  if (needs_gradient({x})) applied->mask = Buffer<uint8_t>((x.elements() + 7) / 8);
-  uint8_t* const mask = applied->mask.data();
+  const bool takes = may_take && !keeps_values() && TensorAccess::can_take_floats(x);
+  std::shared_ptr<PendingPass> pass = takes ? TensorAccess::pending(x) : nullptr;
+  const bool joins = pass != nullptr && pass->activation == Activation::kNone;
+  if (!joins) pass = std::make_shared<PendingPass>();
+  pass->activation = activation;
+  if (needs_gradient({x})) pass->mask = Buffer<uint8_t>((x.elements() + 7) / 8);
+  if (takes) {
+    Tensor y = TensorAccess::take_floats(x, pass);
+    return record<ReluNode>(std::move(y), {x}, activation, joins ? nullptr : std::move(pass));
+  }
+  uint8_t* const mask = pass->mask.data();
   const std::shared_ptr<const Codes> codes = activation_codes(x);
   Tensor y;
   if (x.kind() == ValueKind::kAccumulators) {
     y = activate_accumulators(x, activation, mask);
   } else if (codes != nullptr) {
     y = activate_codes(x, *codes, activation, mask);
-  } else if (may_take && !keeps_values() && TensorAccess::can_take_floats(x)) {
-    return record<ReluNode>(TensorAccess::take_floats(x, applied), {x}, applied);
   } else {
     y = activate_floats(x, activation, mask);
   }
-  applied->applied = true;
-  return record<ReluNode>(std::move(y), {x}, std::move(applied));
+  pass->done = true;
+  return record<ReluNode>(std::move(y), {x}, activation, std::move(pass));
 }
 
 }  // namespace

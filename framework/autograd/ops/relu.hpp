@@ -17,7 +17,8 @@ Tensor relu(const Tensor& x);
 Tensor relu6(const Tensor& x);
 
 /// relu or relu6 for a caller that does not read x afterwards. If no other handle refers to x, the
-/// result takes x's floats, and the activation is applied when they are read.
+/// result takes x's floats, and the activation is applied when they are read. If the scale and
+/// shift of a batch norm are still pending, both are done in one pass.
 Tensor activate_last_use(const Tensor& x, Activation activation);
 
 }  // namespace quantrain

@@ -1,6 +1,8 @@
 #include "framework/kernels/float/columns.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <numeric>
 
 #include "framework/core/buffer.hpp"
 #include "framework/core/parallel.hpp"
@@ -14,13 +16,39 @@ namespace {
 
 constexpr int64_t kMostChunks = 64;
 
+/// Rows of a chunk of reduce_rows().
+int64_t reduced_grain(int64_t rows, int64_t columns) {
+  return std::max(row_grain(columns), (rows + kMostChunks - 1) / kMostChunks);
+}
+
+/// Calls part(begin, end) for parts of [0, rows) that are small enough to stay in the first-level
+/// cache between two passes. Every part begins at a whole byte of a mask.
+template <class Part>
+void for_small_parts(int64_t rows, int64_t columns, const Part& part) {
+  constexpr int64_t kPart = 2048;  // elements
+  if (rows == 0 || columns == 0) return;
+  const int64_t aligned = 8 / std::gcd(columns, int64_t{8});
+  const int64_t step = std::max(row_grain(columns, kPart) / aligned * aligned, aligned);
+  const int64_t steps = (rows + step - 1) / step;
+  parallel_for(steps, std::max<int64_t>(1, kGrain / (step * columns)), [&](int64_t i, int64_t end) {
+    for (; i < end; ++i) part(i * step, std::min(rows, (i + 1) * step));
+  });
+}
+
+/// The part of a mask that starts with the bit of element i, a multiple of 8; null if there is
+/// none.
+template <class Byte>
+Byte* part(Byte* mask, int64_t i) {
+  return mask == nullptr ? nullptr : mask + i / 8;
+}
+
 /// Calls chunk(begin, end, sums) for the chunks of [0, rows). Each chunk writes `width` sums of its
 /// own. A binary tree adds up these sums. The shape of the tree depends on `rows` and `columns`
 /// alone. If there are no rows, the sums are 0.
 template <class Chunk>
 void reduce_rows(int64_t rows, int64_t columns, int64_t width, float* sums, const Chunk& chunk) {
   if (rows == 0) std::fill(sums, sums + width, 0.0f);
-  const int64_t grain = std::max(row_grain(columns), (rows + kMostChunks - 1) / kMostChunks);
+  const int64_t grain = reduced_grain(rows, columns);
   if (rows <= grain) {
     if (rows > 0) chunk(0, rows, sums);
     return;
@@ -32,6 +60,51 @@ void reduce_rows(int64_t rows, int64_t columns, int64_t width, float* sums, cons
   });
   add_up(chunks, width, partial.data());
   for (int64_t i = 0; i < width; ++i) sums[i] = partial[i];
+}
+
+/// Mean and variance, and the range unless min is null. prepare(begin, end) is called before the
+/// rows [begin, end) are first read, and may write them.
+template <class Prepare>
+void column_moments(int64_t rows,
+                    int64_t columns,
+                    const float* x,
+                    float* mean,
+                    float* variance,
+                    float* min,
+                    float* max,
+                    const Prepare& prepare) {
+  const auto count = static_cast<float>(rows);
+  const auto sum = float_table().column_sums_f32;
+  reduce_rows(rows, columns, columns, mean, [&](int64_t r, int64_t end, float* sums) {
+    prepare(r, end);
+    sum(end - r, columns, x + r * columns, sums);
+  });
+  for (int64_t c = 0; c < columns; ++c) mean[c] /= count;
+  const auto kernel = float_table().column_square_sums_f32;
+  const int64_t grain = reduced_grain(rows, columns);
+  const int64_t chunks = min == nullptr ? 0 : (rows + grain - 1) / grain;
+  Buffer<float> lows(chunks * columns);
+  Buffer<float> highs(chunks * columns);
+  reduce_rows(rows, columns, columns, variance, [&](int64_t r, int64_t end, float* sums) {
+    const int64_t at = r / grain * columns;
+    kernel(end - r,
+           columns,
+           x + r * columns,
+           mean,
+           sums,
+           min == nullptr ? nullptr : lows.data() + at,
+           min == nullptr ? nullptr : highs.data() + at);
+  });
+  for (int64_t c = 0; c < columns; ++c) variance[c] /= count;
+  if (chunks == 0) return;
+  std::copy_n(lows.data(), columns, min);
+  std::copy_n(highs.data(), columns, max);
+  for (int64_t i = columns; i < chunks * columns; ++i) {
+    float& low = min[i % columns];
+    float& high = max[i % columns];
+    low = std::min(low, lows[i]);
+    high = std::max(high, highs[i]);
+  }
 }
 
 }  // namespace
@@ -74,16 +147,29 @@ void row_dots_f32(int64_t rows, int64_t columns, const float* a, const float* b,
   });
 }
 
-void column_moments_f32(
-    int64_t rows, int64_t columns, const float* x, float* mean, float* variance) {
-  const auto count = static_cast<float>(rows);
-  sum_rows_f32(rows, columns, x, mean);
-  for (int64_t c = 0; c < columns; ++c) mean[c] /= count;
-  const auto kernel = float_table().column_square_sums_f32;
-  reduce_rows(rows, columns, columns, variance, [&](int64_t r, int64_t end, float* sums) {
-    kernel(end - r, columns, x + r * columns, mean, sums);
+void column_moments_f32(int64_t rows,
+                        int64_t columns,
+                        const float* x,
+                        float* mean,
+                        float* variance,
+                        float* min,
+                        float* max) {
+  column_moments(rows, columns, x, mean, variance, min, max, [](int64_t, int64_t) {});
+}
+
+void column_moments_s32_f32(int64_t rows,
+                            int64_t columns,
+                            const int32_t* sums,
+                            const double* scale,
+                            float* x,
+                            float* mean,
+                            float* variance,
+                            float* min,
+                            float* max) {
+  const auto dequantize = integer_table().dequantize_s32_f32;
+  column_moments(rows, columns, x, mean, variance, min, max, [&](int64_t r, int64_t end) {
+    dequantize(end - r, columns, sums + r * columns, scale, x + r * columns);
   });
-  for (int64_t c = 0; c < columns; ++c) variance[c] /= count;
 }
 
 void column_grad_sums_f32(int64_t rows,
@@ -91,12 +177,14 @@ void column_grad_sums_f32(int64_t rows,
                           const float* x,
                           const float* mean,
                           const float* grad_y,
+                          const uint8_t* mask,
                           float* sum_grad,
                           float* sum_grad_x) {
   const auto kernel = float_table().column_grad_sums_f32;
   Buffer<float> both(2 * columns);
   reduce_rows(rows, columns, 2 * columns, both.data(), [&](int64_t r, int64_t end, float* sums) {
-    kernel(end - r, columns, x + r * columns, mean, grad_y + r * columns, sums, sums + columns);
+    const int64_t i = r * columns;
+    kernel(end - r, columns, x + i, mean, grad_y + i, part(mask, i), sums, sums + columns);
   });
   std::copy_n(both.data(), columns, sum_grad);
   std::copy_n(both.data() + columns, columns, sum_grad_x);
@@ -107,11 +195,38 @@ void column_affine_f32(int64_t rows,
                        const float* x,
                        const float* scale,
                        const float* shift,
-                       float* y) {
-  const auto kernel = float_table().column_affine_f32;
-  parallel_for(rows, row_grain(columns), [&](int64_t r, int64_t end) {
-    kernel(end - r, columns, x + r * columns, scale, shift, y + r * columns);
+                       float hi,
+                       float* y,
+                       uint8_t* mask) {
+  const FloatTable& kernels = float_table();
+  for_small_parts(rows, columns, [&](int64_t r, int64_t end) {
+    const int64_t i = r * columns;
+    kernels.column_affine_f32(end - r, columns, x + i, scale, shift, y + i);
+    if (hi != 0.0f) kernels.relu_f32((end - r) * columns, y + i, hi, y + i, part(mask, i));
   });
+}
+
+bool quantize_columns_f32_u8(int64_t rows,
+                             int64_t columns,
+                             const float* x,
+                             const float* scale,
+                             const float* shift,
+                             const QuantizeF32& q,
+                             uint8_t* codes,
+                             uint8_t* mask) {
+  std::atomic<bool> finite = true;
+  const auto affine = float_table().column_affine_f32;
+  const auto quantize = integer_table().quantize_f32_u8;
+  for_small_parts(rows, columns, [&](int64_t r, int64_t end) {
+    const int64_t i = r * columns;
+    const int64_t n = (end - r) * columns;
+    Buffer<float> values(n);
+    affine(end - r, columns, x + i, scale, shift, values.data());
+    bool part_finite = true;
+    quantize(n, values.data(), q, codes + i, part(mask, i), &part_finite);
+    if (!part_finite) finite.store(false, std::memory_order_relaxed);
+  });
+  return finite;
 }
 
 void batch_norm_backward_f32(int64_t rows,
@@ -119,6 +234,7 @@ void batch_norm_backward_f32(int64_t rows,
                              const float* x,
                              const float* mean,
                              const float* grad_y,
+                             const uint8_t* mask,
                              const float* a,
                              const float* b,
                              const float* d,
@@ -126,7 +242,7 @@ void batch_norm_backward_f32(int64_t rows,
   const auto kernel = float_table().batch_norm_backward_f32;
   parallel_for(rows, row_grain(columns), [&](int64_t r, int64_t end) {
     const int64_t i = r * columns;
-    kernel(end - r, columns, x + i, mean, grad_y + i, a, b, d, grad_x + i);
+    kernel(end - r, columns, x + i, mean, grad_y + i, part(mask, i), a, b, d, grad_x + i);
   });
 }
 

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "framework/kernels/params.hpp"
+
 // Reductions of matrices, and functions with parameters for each row or column. Threads share the
 // work in blocks. Block sizes depend on the problem size alone. Each block is summed in 16 lanes,
 // and a fixed tree adds up the blocks. So results have the same bits with any number of threads,
@@ -18,30 +20,62 @@ void scale_rows_f32(int64_t rows, int64_t columns, const float* x, const float* 
 /// dots[r] = sum over columns of a[r, c] * b[r, c]; each product is rounded.
 void row_dots_f32(int64_t rows, int64_t columns, const float* a, const float* b, float* dots);
 
-/// Mean and population variance of each column, in two passes.
-void column_moments_f32(
-    int64_t rows, int64_t columns, const float* x, float* mean, float* variance);
-/// y[r, c] = x[r, c] * scale[c] + shift[c].
+/// Mean and population variance of each column, in two passes. Unless min is null, also the
+/// smallest and largest element of each column; these are unspecified if a column has a NaN.
+void column_moments_f32(int64_t rows,
+                        int64_t columns,
+                        const float* x,
+                        float* mean,
+                        float* variance,
+                        float* min = nullptr,
+                        float* max = nullptr);
+/// The same for x[r, c] = float(scale[c] * sums[r, c]), which it writes first.
+void column_moments_s32_f32(int64_t rows,
+                            int64_t columns,
+                            const int32_t* sums,
+                            const double* scale,
+                            float* x,
+                            float* mean,
+                            float* variance,
+                            float* min = nullptr,
+                            float* max = nullptr);
+/// y[r, c] = x[r, c] * scale[c] + shift[c]; y may be x. If hi is not 0, a ReLU follows, as in
+/// relu_f32: y is clamped to [0, hi], and mask, unless null, tells which elements pass a gradient.
 void column_affine_f32(int64_t rows,
                        int64_t columns,
                        const float* x,
                        const float* scale,
                        const float* shift,
-                       float* y);
-/// sum_grad[c] = sum of grad_y[:, c]; sum_grad_x[c] = sum of grad_y[:, c] * (x[:, c] - mean[c]).
+                       float hi,
+                       float* y,
+                       uint8_t* mask);
+/// Quantizes the floats x[r, c] * scale[c] + shift[c], which are not stored. Otherwise like
+/// quantize_f32_u8 (integer.hpp).
+bool quantize_columns_f32_u8(int64_t rows,
+                             int64_t columns,
+                             const float* x,
+                             const float* scale,
+                             const float* shift,
+                             const QuantizeF32& q,
+                             uint8_t* codes,
+                             uint8_t* mask);
+/// sum_grad[c] = sum of g[:, c]; sum_grad_x[c] = sum of g[:, c] * (x[:, c] - mean[c]). g is grad_y,
+/// but 0 where `mask`, unless it is null, has a 0. With a mask, `columns` is a multiple of 8.
 void column_grad_sums_f32(int64_t rows,
                           int64_t columns,
                           const float* x,
                           const float* mean,
                           const float* grad_y,
+                          const uint8_t* mask,
                           float* sum_grad,
                           float* sum_grad_x);
-/// grad_x[r, c] = a[c] * grad_y[r, c] + b[c] * (x[r, c] - mean[c]) + d[c].
+/// grad_x[r, c] = a[c] * g[r, c] + b[c] * (x[r, c] - mean[c]) + d[c], with g as above.
 void batch_norm_backward_f32(int64_t rows,
                              int64_t columns,
                              const float* x,
                              const float* mean,
                              const float* grad_y,
+                             const uint8_t* mask,
                              const float* a,
                              const float* b,
                              const float* d,

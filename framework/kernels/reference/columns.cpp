@@ -31,23 +31,47 @@ void column_sums_f32(int64_t rows, int64_t columns, const float* x, float* sums)
   }
 }
 
-void column_square_sums_f32(
-    int64_t rows, int64_t columns, const float* x, const float* mean, float* sums) {
+// min and max may be null.
+void column_square_sums_f32(int64_t rows,
+                            int64_t columns,
+                            const float* x,
+                            const float* mean,
+                            float* sums,
+                            float* min,
+                            float* max) {
   for (int64_t c = 0; c < columns; ++c) {
     double total = 0.0;
+    float low = x[c];
+    float high = x[c];
     for (int64_t r = 0; r < rows; ++r) {
-      const double d = static_cast<double>(x[r * columns + c] - mean[c]);
+      const float v = x[r * columns + c];
+      const double d = static_cast<double>(v - mean[c]);
       total += d * d;
+      if (v < low) low = v;
+      if (v > high) high = v;
     }
     sums[c] = static_cast<float>(total);
+    if (min == nullptr) continue;
+    min[c] = low;
+    max[c] = high;
   }
 }
+
+namespace {
+
+/// Element i of the gradient, or 0 where the mask has a 0.
+float masked(const float* grad, const uint8_t* mask, int64_t i) {
+  return mask == nullptr || (mask[i / 8] >> i % 8 & 1) != 0 ? grad[i] : 0.0f;
+}
+
+}  // namespace
 
 void column_grad_sums_f32(int64_t rows,
                           int64_t columns,
                           const float* x,
                           const float* mean,
                           const float* grad_y,
+                          const uint8_t* mask,
                           float* sum_grad,
                           float* sum_grad_x) {
   for (int64_t c = 0; c < columns; ++c) {
@@ -55,8 +79,9 @@ void column_grad_sums_f32(int64_t rows,
     double total_x = 0.0;
     for (int64_t r = 0; r < rows; ++r) {
       const int64_t i = r * columns + c;
-      total += static_cast<double>(grad_y[i]);
-      total_x += static_cast<double>(grad_y[i]) * static_cast<double>(x[i] - mean[c]);
+      const auto grad = static_cast<double>(masked(grad_y, mask, i));
+      total += grad;
+      total_x += grad * static_cast<double>(x[i] - mean[c]);
     }
     sum_grad[c] = static_cast<float>(total);
     sum_grad_x[c] = static_cast<float>(total_x);
@@ -80,6 +105,7 @@ void batch_norm_backward_f32(int64_t rows,
                              const float* x,
                              const float* mean,
                              const float* grad_y,
+                             const uint8_t* mask,
                              const float* a,
                              const float* b,
                              const float* d,
@@ -87,7 +113,7 @@ void batch_norm_backward_f32(int64_t rows,
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t c = 0; c < columns; ++c) {
       const int64_t i = r * columns + c;
-      grad_x[i] = a[c] * grad_y[i] + (b[c] * (x[i] - mean[c]) + d[c]);
+      grad_x[i] = a[c] * masked(grad_y, mask, i) + (b[c] * (x[i] - mean[c]) + d[c]);
     }
   }
 }

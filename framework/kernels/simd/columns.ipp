@@ -1,5 +1,6 @@
 #pragma once
 
+#include "framework/kernels/simd/integer_vector.hpp"
 #include "framework/kernels/simd/lanes.hpp"
 
 // Reductions, and functions with parameters for each row or column. All use 16 lanes, which hold
@@ -102,17 +103,64 @@ void column_sums_f32(int64_t rows, int64_t columns, const float* x, float* sums)
   });
 }
 
-template <class Arch>
-void column_square_sums_f32(
-    int64_t rows, int64_t columns, const float* x, const float* mean, float* sums) {
+template <class Arch, bool kExtremes>
+void square_sums(int64_t rows,
+                 int64_t columns,
+                 const float* x,
+                 const float* mean,
+                 float* sums,
+                 float* smallest,
+                 float* largest) {
   using L = Lanes<Arch>;
   for_lanes<Arch>(columns, [&](int64_t c, auto at) QUANTRAIN_INLINE {
     const L middle = at.load(mean + c);
+    L low = at.load(x + c);
+    L high = low;
     at.store(sums + c, sum_rows<Arch>(rows, [&](const L& chain, int64_t r) QUANTRAIN_INLINE {
-               const L d = at.load(x + r * columns + c) - middle;
+               const L v = at.load(x + r * columns + c);
+               if constexpr (kExtremes) {
+                 low = min(low, v);
+                 high = max(high, v);
+               }
+               const L d = v - middle;
                return fma(d, d, chain);
              }));
+    if constexpr (kExtremes) {
+      at.store(smallest + c, low);
+      at.store(largest + c, high);
+    }
   });
+}
+
+template <class Arch>
+void column_square_sums_f32(int64_t rows,
+                            int64_t columns,
+                            const float* x,
+                            const float* mean,
+                            float* sums,
+                            float* min,
+                            float* max) {
+  (min != nullptr ? square_sums<Arch, true>
+                  : square_sums<Arch, false>)(rows, columns, x, mean, sums, min, max);
+}
+
+/// Loads the gradients of elements i to i + 15, or fewer at the end of a row. They are 0 where the
+/// mask has a 0. Without a mask, i may be any number, else it is a multiple of 8.
+template <class Arch, bool kMasked, class At>
+inline QUANTRAIN_INLINE Lanes<Arch> masked(const float* grad,
+                                           const uint8_t* mask,
+                                           int64_t i,
+                                           At at) {
+  using L = Lanes<Arch>;
+  L lanes = at.load(grad + i);
+  if constexpr (kMasked) {
+    uint32_t bits = mask[i / 8];
+    if (at.count() > 8) bits |= static_cast<uint32_t>(mask[i / 8 + 1]) << 8;
+#pragma GCC unroll 4
+    for (int k = 0; k < L::kParts; ++k)
+      lanes.part[k] = Ints<Arch>::keep(bits >> (k * L::kEach), lanes.part[k]);
+  }
+  return lanes;
 }
 
 /// Two sums over the same rows: `plain` is the sum of grad, `product` that of grad * (x - mean).
@@ -124,14 +172,15 @@ struct GradSums {
   }
 };
 
-template <class Arch>
-void column_grad_sums_f32(int64_t rows,
-                          int64_t columns,
-                          const float* x,
-                          const float* mean,
-                          const float* grad_y,
-                          float* sum_grad,
-                          float* sum_grad_x) {
+template <class Arch, bool kMasked>
+void grad_sums(int64_t rows,
+               int64_t columns,
+               const float* x,
+               const float* mean,
+               const float* grad_y,
+               const uint8_t* mask,
+               float* sum_grad,
+               float* sum_grad_x) {
   using L = Lanes<Arch>;
   for_lanes<Arch>(columns, [&](int64_t c, auto at) QUANTRAIN_INLINE {
     const L middle = at.load(mean + c);
@@ -140,7 +189,7 @@ void column_grad_sums_f32(int64_t rows,
         sum_of_parts<Sums>(rows, 2 * kLongestChain, [&](int64_t r, int64_t end) QUANTRAIN_INLINE {
           Sums chain[2] = {{L(0.0f), L(0.0f)}, {L(0.0f), L(0.0f)}};
           const auto row = [&](int64_t k, int i) QUANTRAIN_INLINE {
-            const L grad = at.load(grad_y + k * columns + c);
+            const L grad = masked<Arch, kMasked>(grad_y, mask, k * columns + c, at);
             chain[i].plain = chain[i].plain + grad;
             chain[i].product = fma(grad, at.load(x + k * columns + c) - middle, chain[i].product);
           };
@@ -154,6 +203,20 @@ void column_grad_sums_f32(int64_t rows,
     at.store(sum_grad + c, sums.plain);
     at.store(sum_grad_x + c, sums.product);
   });
+}
+
+template <class Arch>
+void column_grad_sums_f32(int64_t rows,
+                          int64_t columns,
+                          const float* x,
+                          const float* mean,
+                          const float* grad_y,
+                          const uint8_t* mask,
+                          float* sum_grad,
+                          float* sum_grad_x) {
+  (mask != nullptr
+       ? grad_sums<Arch, true>
+       : grad_sums<Arch, false>)(rows, columns, x, mean, grad_y, mask, sum_grad, sum_grad_x);
 }
 
 template <class Arch>
@@ -172,16 +235,17 @@ void column_affine_f32(int64_t rows,
   });
 }
 
-template <class Arch>
-void batch_norm_backward_f32(int64_t rows,
-                             int64_t columns,
-                             const float* x,
-                             const float* mean,
-                             const float* grad_y,
-                             const float* a,
-                             const float* b,
-                             const float* d,
-                             float* grad_x) {
+template <class Arch, bool kMasked>
+void batch_norm_gradient(int64_t rows,
+                         int64_t columns,
+                         const float* x,
+                         const float* mean,
+                         const float* grad_y,
+                         const uint8_t* mask,
+                         const float* a,
+                         const float* b,
+                         const float* d,
+                         float* grad_x) {
   using L = Lanes<Arch>;
   for_lanes<Arch>(columns, [&](int64_t c, auto at) QUANTRAIN_INLINE {
     const L middle = at.load(mean + c);
@@ -190,9 +254,25 @@ void batch_norm_backward_f32(int64_t rows,
     const L constant = at.load(d + c);
     for (int64_t i = c; i < rows * columns; i += columns) {
       const L rest = fma(of_x, at.load(x + i) - middle, constant);
-      at.store(grad_x + i, fma(of_grad, at.load(grad_y + i), rest));
+      at.store(grad_x + i, fma(of_grad, masked<Arch, kMasked>(grad_y, mask, i, at), rest));
     }
   });
+}
+
+template <class Arch>
+void batch_norm_backward_f32(int64_t rows,
+                             int64_t columns,
+                             const float* x,
+                             const float* mean,
+                             const float* grad_y,
+                             const uint8_t* mask,
+                             const float* a,
+                             const float* b,
+                             const float* d,
+                             float* grad_x) {
+  (mask != nullptr
+       ? batch_norm_gradient<Arch, true>
+       : batch_norm_gradient<Arch, false>)(rows, columns, x, mean, grad_y, mask, a, b, d, grad_x);
 }
 
 }  // namespace quantrain::kernels::simd

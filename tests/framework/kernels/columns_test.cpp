@@ -1,8 +1,11 @@
+#include <algorithm>
 #include <limits>
 
 #include "framework/kernels/float/columns.hpp"
 #include "framework/kernels/float/elementwise.hpp"
+#include "framework/kernels/float/ranges.hpp"
 #include "framework/kernels/float/softmax.hpp"
+#include "framework/kernels/integer/integer.hpp"
 #include "tests/framework/kernels/kernel_testing.hpp"
 
 namespace quantrain::kernels {
@@ -121,7 +124,7 @@ TEST_CASE("sums and moments of columns equal the reference", "[kernels][columns]
     check_against_reference(kSums, [&, rows = rows, columns = columns] {
       std::vector<float> y(2 * width);
       column_grad_sums_f32(
-          rows, columns, x.data(), mean.data(), grad.data(), y.data(), y.data() + columns);
+          rows, columns, x.data(), mean.data(), grad.data(), nullptr, y.data(), y.data() + columns);
       return y;
     });
     if (rows == 0) continue;
@@ -142,15 +145,154 @@ TEST_CASE("columnwise operations equal the reference", "[kernels][columns]") {
     const std::vector<float> d = random_floats(columns, 5);
     std::vector<float> y(x.size());
     check_against_reference(kFusedColumns, [&, rows = rows, columns = columns] {
-      column_affine_f32(rows, columns, x.data(), a.data(), b.data(), y.data());
+      column_affine_f32(rows, columns, x.data(), a.data(), b.data(), 0.0f, y.data(), nullptr);
       return y;
     });
     check_against_reference(kFusedColumns, [&, rows = rows, columns = columns] {
-      batch_norm_backward_f32(
-          rows, columns, x.data(), d.data(), grad.data(), a.data(), b.data(), d.data(), y.data());
+      batch_norm_backward_f32(rows,
+                              columns,
+                              x.data(),
+                              d.data(),
+                              grad.data(),
+                              nullptr,
+                              a.data(),
+                              b.data(),
+                              d.data(),
+                              y.data());
       return y;
     });
   }
+}
+
+TEST_CASE("ranges of columns are exact, and moments of integer sums those of their floats",
+          "[kernels][columns]") {
+  for (const auto [rows, columns] : kMatrixSizes) {
+    if (rows == 0) continue;
+    INFO("rows " << rows << " columns " << columns);
+    const auto width = static_cast<size_t>(columns);
+    std::vector<int32_t> sums;
+    for (const float v : random_floats(rows * columns, 1, -1e6f, 1e6f))
+      sums.push_back(static_cast<int32_t>(v));
+    std::vector<double> scale;
+    for (const float v : random_floats(columns, 2, 1e-6f, 2e-6f)) scale.push_back(double{v} / 3.0);
+    std::vector<float> expected(sums.size());
+    dequantize_s32_f32(rows, columns, sums.data(), scale.data(), expected.data());
+    check_against_reference(test::Exactly{}, [&, rows = rows, columns = columns] {
+      std::vector<float> x(sums.size());
+      std::vector<float> got(4 * width);
+      std::vector<float> moments(2 * width);
+      column_moments_s32_f32(rows,
+                             columns,
+                             sums.data(),
+                             scale.data(),
+                             x.data(),
+                             got.data(),
+                             got.data() + width,
+                             got.data() + 2 * width,
+                             got.data() + 3 * width);
+      column_moments_f32(rows, columns, expected.data(), moments.data(), moments.data() + width);
+      CHECK(test::same_bits(x, expected));
+      CHECK(std::equal(moments.begin(), moments.end(), got.begin()));
+      bool exact = true;
+      for (size_t c = 0; c < width; ++c) {
+        float low = expected[c];
+        float high = expected[c];
+        for (size_t i = c; i < expected.size(); i += width) {
+          low = std::min(low, expected[i]);
+          high = std::max(high, expected[i]);
+        }
+        exact &= got[2 * width + c] == low && got[3 * width + c] == high;
+      }
+      CHECK(exact);
+      return x;
+    });
+  }
+}
+
+TEST_CASE("fused passes over columns give the bits of separate passes", "[kernels][columns]") {
+  for (const auto [rows, columns] : {Size{0, 8},
+                                     {1, 1},
+                                     {3, 5},
+                                     {5, 8},
+                                     {7, 16},
+                                     {300, 24},
+                                     {19, 33},
+                                     {2, 5000},
+                                     {9001, 16},
+                                     {3001, 37}}) {
+    INFO("rows " << rows << " columns " << columns);
+    const int64_t n = rows * columns;
+    const std::vector<float> x = random_floats(n, 1, -4.0f, 4.0f);
+    const std::vector<float> grad = random_floats(n, 2);
+    const std::vector<float> scale = random_floats(columns, 3, -3.0f, 3.0f);
+    const std::vector<float> shift = random_floats(columns, 4);
+    const std::vector<float> d = random_floats(columns, 5);
+    const auto bytes = static_cast<size_t>((n + 7) / 8);
+    check_against_reference(kFusedColumns, [&, rows = rows, columns = columns] {
+      std::vector<float> affine(x.size());
+      column_affine_f32(
+          rows, columns, x.data(), scale.data(), shift.data(), 0.0f, affine.data(), nullptr);
+      for (const float hi : {std::numeric_limits<float>::infinity(), 6.0f}) {
+        std::vector<float> y(x.size());
+        std::vector<float> fused = x;
+        std::vector<uint8_t> mask(bytes);
+        std::vector<uint8_t> fused_mask(bytes);
+        relu_f32(n, affine.data(), hi, y.data(), mask.data());
+        column_affine_f32(rows,
+                          columns,
+                          fused.data(),
+                          scale.data(),
+                          shift.data(),
+                          hi,
+                          fused.data(),
+                          fused_mask.data());
+        CHECK(test::same_bits(fused, y));
+        CHECK(fused_mask == mask);
+        for (const float bound : {0.0f, hi}) {
+          const QuantizeF32 q{.scale = 0.03f, .zero_point = 100, .bound = bound};
+          std::vector<uint8_t> codes(x.size());
+          std::vector<uint8_t> fused_codes(x.size());
+          CHECK(quantize_f32_u8(n, affine.data(), q, codes.data(), mask.data()));
+          CHECK(quantize_columns_f32_u8(rows,
+                                        columns,
+                                        x.data(),
+                                        scale.data(),
+                                        shift.data(),
+                                        q,
+                                        fused_codes.data(),
+                                        fused_mask.data()));
+          CHECK(fused_codes == codes);
+          CHECK(fused_mask == mask);
+        }
+        if (columns % 8 != 0) continue;
+        std::vector<float> masked(grad.size());
+        mask_f32(n, grad.data(), mask.data(), masked.data());
+        const auto gradients = [&](const std::vector<float>& g, const uint8_t* bits) {
+          std::vector<float> all(static_cast<size_t>(2 * columns + n));
+          column_grad_sums_f32(
+              rows, columns, x.data(), d.data(), g.data(), bits, all.data(), all.data() + columns);
+          batch_norm_backward_f32(rows,
+                                  columns,
+                                  x.data(),
+                                  d.data(),
+                                  g.data(),
+                                  bits,
+                                  scale.data(),
+                                  shift.data(),
+                                  d.data(),
+                                  all.data() + 2 * columns);
+          return all;
+        };
+        CHECK(test::same_bits(gradients(grad, mask.data()), gradients(masked, nullptr)));
+      }
+      return affine;
+    });
+  }
+  const float x[] = {1.0f, 3e38f};
+  const float scale[] = {1.0f, 10.0f};
+  const float shift[] = {0.0f, 0.0f};
+  uint8_t codes[2];
+  CHECK_FALSE(quantize_columns_f32_u8(1, 2, x, scale, shift, {}, codes, nullptr));
 }
 
 TEST_CASE("softmax, log_softmax and their gradients equal the reference", "[kernels][softmax]") {
