@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <numeric>
+#include <initializer_list>
 
 #include "framework/core/buffer.hpp"
 #include "framework/core/parallel.hpp"
@@ -10,6 +10,7 @@
 #include "framework/kernels/float/elementwise.hpp"
 #include "framework/kernels/float/grain.hpp"
 #include "framework/kernels/float/partial_sums.hpp"
+#include "framework/kernels/integer/channels.hpp"
 
 namespace quantrain::kernels {
 namespace {
@@ -21,17 +22,34 @@ int64_t reduced_grain(int64_t rows, int64_t columns) {
   return std::max(row_grain(columns), (rows + kMostChunks - 1) / kMostChunks);
 }
 
-/// Calls part(begin, end) for parts of [0, rows) that are small enough to stay in the first-level
-/// cache between two passes. Every part begins at a whole byte of a mask.
+/// Parameters of columns, repeated until they fill a whole number of vectors. So functions of
+/// single elements can treat a matrix as a flat array.
+class Repeated {
+ public:
+  static constexpr int64_t kEnough = 256;
+  /// n: elements of the matrix. The parameters need not be longer than that.
+  Repeated(int64_t n, int64_t columns, std::initializer_list<const float*> parameters) {
+    period_ = std::min(round_up(kEnough, period_of(columns)), round_up(n, 16));
+    values_ = Buffer<float>(period_ * std::ssize(parameters));
+    float* to = values_.data();
+    for (const float* const from : parameters) {
+      for (int64_t i = 0; i < period_; ++i) *to++ = from[i % columns];
+    }
+  }
+  int64_t period() const { return period_; }
+  const float* operator[](int64_t parameter) const { return values_.data() + parameter * period_; }
+
+ private:
+  int64_t period_;
+  Buffer<float> values_;
+};
+
+/// Calls part(i, count) for parts of [0, n) that stay in the first-level cache between two passes.
+constexpr int64_t kSmallPart = 2048;
 template <class Part>
-void for_small_parts(int64_t rows, int64_t columns, const Part& part) {
-  constexpr int64_t kPart = 2048;  // elements
-  if (rows == 0 || columns == 0) return;
-  const int64_t aligned = 8 / std::gcd(columns, int64_t{8});
-  const int64_t step = std::max(row_grain(columns, kPart) / aligned * aligned, aligned);
-  const int64_t steps = (rows + step - 1) / step;
-  parallel_for(steps, std::max<int64_t>(1, kGrain / (step * columns)), [&](int64_t i, int64_t end) {
-    for (; i < end; ++i) part(i * step, std::min(rows, (i + 1) * step));
+void for_small_parts(int64_t n, const Part& part) {
+  parallel_for(n, kGrain, [&](int64_t i, int64_t end) {
+    for (; i < end; i += kSmallPart) part(i, std::min(end - i, kSmallPart));
   });
 }
 
@@ -198,11 +216,13 @@ void column_affine_f32(int64_t rows,
                        float hi,
                        float* y,
                        uint8_t* mask) {
+  const int64_t n = rows * columns;
+  if (n == 0) return;
   const FloatTable& kernels = float_table();
-  for_small_parts(rows, columns, [&](int64_t r, int64_t end) {
-    const int64_t i = r * columns;
-    kernels.column_affine_f32(end - r, columns, x + i, scale, shift, y + i);
-    if (hi != 0.0f) kernels.relu_f32((end - r) * columns, y + i, hi, y + i, part(mask, i));
+  const Repeated p(n, columns, {scale, shift});
+  for_small_parts(n, [&](int64_t i, int64_t count) {
+    kernels.column_affine_f32(count, i % p.period(), p.period(), x + i, p[0], p[1], y + i);
+    if (hi != 0.0f) kernels.relu_f32(count, y + i, hi, y + i, part(mask, i));
   });
 }
 
@@ -214,16 +234,17 @@ bool quantize_columns_f32_u8(int64_t rows,
                              const QuantizeF32& q,
                              uint8_t* codes,
                              uint8_t* mask) {
+  const int64_t n = rows * columns;
+  if (n == 0) return true;
   std::atomic<bool> finite = true;
   const auto affine = float_table().column_affine_f32;
   const auto quantize = integer_table().quantize_f32_u8;
-  for_small_parts(rows, columns, [&](int64_t r, int64_t end) {
-    const int64_t i = r * columns;
-    const int64_t n = (end - r) * columns;
-    Buffer<float> values(n);
-    affine(end - r, columns, x + i, scale, shift, values.data());
+  const Repeated p(n, columns, {scale, shift});
+  for_small_parts(n, [&](int64_t i, int64_t count) {
+    float values[kSmallPart];
+    affine(count, i % p.period(), p.period(), x + i, p[0], p[1], values);
     bool part_finite = true;
-    quantize(n, values.data(), q, codes + i, part(mask, i), &part_finite);
+    quantize(count, values, q, codes + i, part(mask, i), &part_finite);
     if (!part_finite) finite.store(false, std::memory_order_relaxed);
   });
   return finite;
@@ -239,10 +260,22 @@ void batch_norm_backward_f32(int64_t rows,
                              const float* b,
                              const float* d,
                              float* grad_x) {
+  const int64_t n = rows * columns;
+  if (n == 0) return;
   const auto kernel = float_table().batch_norm_backward_f32;
-  parallel_for(rows, row_grain(columns), [&](int64_t r, int64_t end) {
-    const int64_t i = r * columns;
-    kernel(end - r, columns, x + i, mean, grad_y + i, part(mask, i), a, b, d, grad_x + i);
+  const Repeated p(n, columns, {mean, a, b, d});
+  parallel_for(n, kGrain, [&](int64_t i, int64_t end) {
+    kernel(end - i,
+           i % p.period(),
+           p.period(),
+           x + i,
+           p[0],
+           grad_y + i,
+           part(mask, i),
+           p[1],
+           p[2],
+           p[3],
+           grad_x + i);
   });
 }
 

@@ -88,20 +88,22 @@ void column_grad_sums_f32(int64_t rows,
   }
 }
 
-void column_affine_f32(int64_t rows,
-                       int64_t columns,
+void column_affine_f32(int64_t n,
+                       int64_t first,
+                       int64_t period,
                        const float* x,
                        const float* scale,
                        const float* shift,
                        float* y) {
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t c = 0; c < columns; ++c)
-      y[r * columns + c] = x[r * columns + c] * scale[c] + shift[c];
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t c = (first + i) % period;
+    y[i] = x[i] * scale[c] + shift[c];
   }
 }
 
-void batch_norm_backward_f32(int64_t rows,
-                             int64_t columns,
+void batch_norm_backward_f32(int64_t n,
+                             int64_t first,
+                             int64_t period,
                              const float* x,
                              const float* mean,
                              const float* grad_y,
@@ -110,11 +112,9 @@ void batch_norm_backward_f32(int64_t rows,
                              const float* b,
                              const float* d,
                              float* grad_x) {
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t c = 0; c < columns; ++c) {
-      const int64_t i = r * columns + c;
-      grad_x[i] = a[c] * masked(grad_y, mask, i) + (b[c] * (x[i] - mean[c]) + d[c]);
-    }
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t c = (first + i) % period;
+    grad_x[i] = a[c] * masked(grad_y, mask, i) + (b[c] * (x[i] - mean[c]) + d[c]);
   }
 }
 

@@ -72,23 +72,59 @@ void row_dots_f32(int64_t rows, int64_t columns, const float* a, const float* b,
   }
 }
 
+/// W lanes side by side. A sum of columns reads them together, so that it visits memory in order.
+template <class Arch, int W>
+struct Several {
+  Lanes<Arch> part[W];
+
+  Several() = default;
+  QUANTRAIN_INLINE explicit Several(float value) {
+    for (int w = 0; w < W; ++w) part[w] = Lanes<Arch>(value);
+  }
+  QUANTRAIN_INLINE friend Several operator+(Several a, const Several& b) {
+    for (int w = 0; w < W; ++w) a.part[w] = a.part[w] + b.part[w];
+    return a;
+  }
+};
+
+/// How many lanes side by side leave `each` registers for each of them.
+template <class Arch, int each>
+inline constexpr int kSideBySide = kRegisters<Arch> >= 4 * each* Lanes<Arch>::kParts ? 4 : 1;
+
+/// Calls f(c, at, W) for the columns c, c + 16 .. of W lanes, a constant, until all n columns were
+/// visited.
+template <class Arch, int W, class F>
+inline QUANTRAIN_INLINE void for_columns(int64_t n, const F& f) {
+  int64_t c = 0;
+  if constexpr (W > 1) {
+    for (; c + 16 * W <= n; c += 16 * W) f(c, Whole<Arch>{}, std::integral_constant<int, W>());
+  }
+  for_lanes<Arch>(n - c, [&](int64_t i, auto at) QUANTRAIN_INLINE {
+    f(c + i, at, std::integral_constant<int, 1>());
+  });
+}
+
 // Rows are summed in four chains, so that no addition waits for the previous one.
 constexpr int kChains = 4;
 
-/// Sums 16 columns over the rows. accumulate(chain, row) -> Lanes adds a row to a chain.
-template <class Arch, class Accumulate>
-inline QUANTRAIN_INLINE Lanes<Arch> sum_rows(int64_t rows, const Accumulate& accumulate) {
-  using L = Lanes<Arch>;
-  return sum_of_parts<L>(
+/// Sums 16 * W columns over the rows. accumulate(chain, row, w) -> Lanes adds a row to a chain.
+template <class Arch, int W, class Accumulate>
+inline QUANTRAIN_INLINE Several<Arch, W> sum_rows(int64_t rows, const Accumulate& accumulate) {
+  using S = Several<Arch, W>;
+  return sum_of_parts<S>(
       rows, kChains * kLongestChain, [&](int64_t r, int64_t end) QUANTRAIN_INLINE {
-        L chain[kChains];
+        S chain[kChains];
 #pragma GCC unroll 4
-        for (int i = 0; i < kChains; ++i) chain[i] = L(0.0f);
+        for (int i = 0; i < kChains; ++i) chain[i] = S(0.0f);
         for (; r + kChains <= end; r += kChains) {
 #pragma GCC unroll 4
-          for (int i = 0; i < kChains; ++i) chain[i] = accumulate(chain[i], r + i);
+          for (int i = 0; i < kChains; ++i) {
+            for (int w = 0; w < W; ++w) chain[i].part[w] = accumulate(chain[i].part[w], r + i, w);
+          }
         }
-        for (; r < end; ++r) chain[0] = accumulate(chain[0], r);
+        for (; r < end; ++r) {
+          for (int w = 0; w < W; ++w) chain[0].part[w] = accumulate(chain[0].part[w], r, w);
+        }
         return (chain[0] + chain[1]) + (chain[2] + chain[3]);
       });
 }
@@ -96,11 +132,14 @@ inline QUANTRAIN_INLINE Lanes<Arch> sum_rows(int64_t rows, const Accumulate& acc
 template <class Arch>
 void column_sums_f32(int64_t rows, int64_t columns, const float* x, float* sums) {
   using L = Lanes<Arch>;
-  for_lanes<Arch>(columns, [&](int64_t c, auto at) QUANTRAIN_INLINE {
-    at.store(sums + c, sum_rows<Arch>(rows, [&](const L& chain, int64_t r) QUANTRAIN_INLINE {
-               return chain + at.load(x + r * columns + c);
-             }));
-  });
+  for_columns<Arch, kSideBySide<Arch, kChains + 1>>(
+      columns, [&](int64_t c, auto at, auto wide) QUANTRAIN_INLINE {
+        const auto all =
+            sum_rows<Arch, wide>(rows, [&](const L& chain, int64_t r, int w) QUANTRAIN_INLINE {
+              return chain + at.load(x + r * columns + c + 16 * w);
+            });
+        for (int w = 0; w < wide; ++w) at.store(sums + c + 16 * w, all.part[w]);
+      });
 }
 
 template <class Arch, bool kExtremes>
@@ -112,24 +151,33 @@ void square_sums(int64_t rows,
                  float* smallest,
                  float* largest) {
   using L = Lanes<Arch>;
-  for_lanes<Arch>(columns, [&](int64_t c, auto at) QUANTRAIN_INLINE {
-    const L middle = at.load(mean + c);
-    L low = at.load(x + c);
-    L high = low;
-    at.store(sums + c, sum_rows<Arch>(rows, [&](const L& chain, int64_t r) QUANTRAIN_INLINE {
-               const L v = at.load(x + r * columns + c);
-               if constexpr (kExtremes) {
-                 low = min(low, v);
-                 high = max(high, v);
-               }
-               const L d = v - middle;
-               return fma(d, d, chain);
-             }));
-    if constexpr (kExtremes) {
-      at.store(smallest + c, low);
-      at.store(largest + c, high);
-    }
-  });
+  for_columns<Arch, kSideBySide<Arch, kChains + 2>>(
+      columns, [&](int64_t c, auto at, auto wide) QUANTRAIN_INLINE {
+        L middle[wide];
+        L low[wide];
+        L high[wide];
+        for (int w = 0; w < wide; ++w) {
+          middle[w] = at.load(mean + c + 16 * w);
+          low[w] = high[w] = at.load(x + c + 16 * w);
+        }
+        const auto all =
+            sum_rows<Arch, wide>(rows, [&](const L& chain, int64_t r, int w) QUANTRAIN_INLINE {
+              const L v = at.load(x + r * columns + c + 16 * w);
+              if constexpr (kExtremes) {
+                low[w] = min(low[w], v);
+                high[w] = max(high[w], v);
+              }
+              const L d = v - middle[w];
+              return fma(d, d, chain);
+            });
+        for (int w = 0; w < wide; ++w) {
+          at.store(sums + c + 16 * w, all.part[w]);
+          if constexpr (kExtremes) {
+            at.store(smallest + c + 16 * w, low[w]);
+            at.store(largest + c + 16 * w, high[w]);
+          }
+        }
+      });
 }
 
 template <class Arch>
@@ -144,8 +192,8 @@ void column_square_sums_f32(int64_t rows,
                   : square_sums<Arch, false>)(rows, columns, x, mean, sums, min, max);
 }
 
-/// Loads the gradients of elements i to i + 15, or fewer at the end of a row. They are 0 where the
-/// mask has a 0. Without a mask, i may be any number, else it is a multiple of 8.
+/// Loads the gradients of elements i to i + 15, or fewer at the end. They are 0 where the mask has
+/// a 0. With a mask, i is a multiple of 8.
 template <class Arch, bool kMasked, class At>
 inline QUANTRAIN_INLINE Lanes<Arch> masked(const float* grad,
                                            const uint8_t* mask,
@@ -164,9 +212,9 @@ inline QUANTRAIN_INLINE Lanes<Arch> masked(const float* grad,
 }
 
 /// Two sums over the same rows: `plain` is the sum of grad, `product` that of grad * (x - mean).
-template <class Arch>
+template <class Arch, int W>
 struct GradSums {
-  Lanes<Arch> plain, product;
+  Several<Arch, W> plain, product;
   QUANTRAIN_INLINE friend GradSums operator+(const GradSums& a, const GradSums& b) {
     return {a.plain + b.plain, a.product + b.product};
   }
@@ -182,27 +230,35 @@ void grad_sums(int64_t rows,
                float* sum_grad,
                float* sum_grad_x) {
   using L = Lanes<Arch>;
-  for_lanes<Arch>(columns, [&](int64_t c, auto at) QUANTRAIN_INLINE {
-    const L middle = at.load(mean + c);
-    using Sums = GradSums<Arch>;
-    const Sums sums =
-        sum_of_parts<Sums>(rows, 2 * kLongestChain, [&](int64_t r, int64_t end) QUANTRAIN_INLINE {
-          Sums chain[2] = {{L(0.0f), L(0.0f)}, {L(0.0f), L(0.0f)}};
-          const auto row = [&](int64_t k, int i) QUANTRAIN_INLINE {
-            const L grad = masked<Arch, kMasked>(grad_y, mask, k * columns + c, at);
-            chain[i].plain = chain[i].plain + grad;
-            chain[i].product = fma(grad, at.load(x + k * columns + c) - middle, chain[i].product);
-          };
-          for (; r + 2 <= end; r += 2) {
-            row(r, 0);
-            row(r + 1, 1);
-          }
-          if (r < end) row(r, 0);
-          return chain[0] + chain[1];
-        });
-    at.store(sum_grad + c, sums.plain);
-    at.store(sum_grad_x + c, sums.product);
-  });
+  for_columns<Arch, kSideBySide<Arch, 6>>(
+      columns, [&](int64_t c, auto at, auto wide) QUANTRAIN_INLINE {
+        L middle[wide];
+        for (int w = 0; w < wide; ++w) middle[w] = at.load(mean + c + 16 * w);
+        using Sums = GradSums<Arch, wide>;
+        using S = Several<Arch, wide>;
+        const Sums sums = sum_of_parts<Sums>(
+            rows, 2 * kLongestChain, [&](int64_t r, int64_t end) QUANTRAIN_INLINE {
+              Sums chain[2] = {{S(0.0f), S(0.0f)}, {S(0.0f), S(0.0f)}};
+              const auto row = [&](int64_t k, Sums& to) QUANTRAIN_INLINE {
+                for (int w = 0; w < wide; ++w) {
+                  const int64_t i = k * columns + c + 16 * w;
+                  const L grad = masked<Arch, kMasked>(grad_y, mask, i, at);
+                  to.plain.part[w] = to.plain.part[w] + grad;
+                  to.product.part[w] = fma(grad, at.load(x + i) - middle[w], to.product.part[w]);
+                }
+              };
+              for (; r + 2 <= end; r += 2) {
+                row(r, chain[0]);
+                row(r + 1, chain[1]);
+              }
+              if (r < end) row(r, chain[0]);
+              return chain[0] + chain[1];
+            });
+        for (int w = 0; w < wide; ++w) {
+          at.store(sum_grad + c + 16 * w, sums.plain.part[w]);
+          at.store(sum_grad_x + c + 16 * w, sums.product.part[w]);
+        }
+      });
 }
 
 template <class Arch>
@@ -219,25 +275,45 @@ void column_grad_sums_f32(int64_t rows,
        : grad_sums<Arch, false>)(rows, columns, x, mean, grad_y, mask, sum_grad, sum_grad_x);
 }
 
+/// Calls f(i, k, at, count) for every 16 of n elements. Elements i, i + period .. of `count`
+/// periods, a constant, use the parameters from entry k on. Elements are visited almost in the
+/// order of memory, as prefetching needs.
+template <class Arch, int kTogether, class F>
+inline QUANTRAIN_INLINE void for_periods(int64_t n, int64_t first, int64_t period, const F& f) {
+  constexpr std::integral_constant<int, 1> one;
+  constexpr std::integral_constant<int, kTogether> together;
+  int64_t i = 0;
+  int64_t k = first;
+  while (i + 16 <= n) {
+    if (k == 0 && kTogether > 1 && i + kTogether * period <= n) {
+      for (; k < period; i += 16, k += 16) f(i, k, Whole<Arch>{}, together);
+      i += (kTogether - 1) * period;
+    } else {
+      const int64_t end = i + (n - i < period - k ? n - i : period - k);
+      for (; i + 16 <= end; i += 16, k += 16) f(i, k, Whole<Arch>{}, one);
+    }
+    if (k == period) k = 0;
+  }
+  if (i < n) f(i, k, Part<Arch>{static_cast<int>(n - i)}, one);
+}
+
 template <class Arch>
-void column_affine_f32(int64_t rows,
-                       int64_t columns,
+void column_affine_f32(int64_t n,
+                       int64_t first,
+                       int64_t period,
                        const float* x,
                        const float* scale,
                        const float* shift,
                        float* y) {
-  using L = Lanes<Arch>;
-  for_lanes<Arch>(columns, [&](int64_t c, auto at) QUANTRAIN_INLINE {
-    const L factor = at.load(scale + c);
-    const L summand = at.load(shift + c);
-    for (int64_t i = c; i < rows * columns; i += columns)
-      at.store(y + i, fma(at.load(x + i), factor, summand));
+  for_periods<Arch, 1>(n, first, period, [&](int64_t i, int64_t k, auto at, auto) QUANTRAIN_INLINE {
+    at.store(y + i, fma(at.load(x + i), at.load(scale + k), at.load(shift + k)));
   });
 }
 
 template <class Arch, bool kMasked>
-void batch_norm_gradient(int64_t rows,
-                         int64_t columns,
+void batch_norm_gradient(int64_t n,
+                         int64_t first,
+                         int64_t period,
                          const float* x,
                          const float* mean,
                          const float* grad_y,
@@ -247,21 +323,23 @@ void batch_norm_gradient(int64_t rows,
                          const float* d,
                          float* grad_x) {
   using L = Lanes<Arch>;
-  for_lanes<Arch>(columns, [&](int64_t c, auto at) QUANTRAIN_INLINE {
-    const L middle = at.load(mean + c);
-    const L of_grad = at.load(a + c);
-    const L of_x = at.load(b + c);
-    const L constant = at.load(d + c);
-    for (int64_t i = c; i < rows * columns; i += columns) {
-      const L rest = fma(of_x, at.load(x + i) - middle, constant);
-      at.store(grad_x + i, fma(of_grad, masked<Arch, kMasked>(grad_y, mask, i, at), rest));
-    }
-  });
+  for_periods<Arch, 4>(
+      n, first, period, [&](int64_t i, int64_t k, auto at, auto count) QUANTRAIN_INLINE {
+        const L middle = at.load(mean + k);
+        const L of_grad = at.load(a + k);
+        const L of_x = at.load(b + k);
+        const L constant = at.load(d + k);
+        for (int u = 0; u < count; ++u, i += period) {
+          const L rest = fma(of_x, at.load(x + i) - middle, constant);
+          at.store(grad_x + i, fma(of_grad, masked<Arch, kMasked>(grad_y, mask, i, at), rest));
+        }
+      });
 }
 
 template <class Arch>
-void batch_norm_backward_f32(int64_t rows,
-                             int64_t columns,
+void batch_norm_backward_f32(int64_t n,
+                             int64_t first,
+                             int64_t period,
                              const float* x,
                              const float* mean,
                              const float* grad_y,
@@ -272,7 +350,8 @@ void batch_norm_backward_f32(int64_t rows,
                              float* grad_x) {
   (mask != nullptr
        ? batch_norm_gradient<Arch, true>
-       : batch_norm_gradient<Arch, false>)(rows, columns, x, mean, grad_y, mask, a, b, d, grad_x);
+       : batch_norm_gradient<Arch,
+                             false>)(n, first, period, x, mean, grad_y, mask, a, b, d, grad_x);
 }
 
 }  // namespace quantrain::kernels::simd
