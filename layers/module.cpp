@@ -167,7 +167,7 @@ std::vector<Tensor> Module::operator()(const std::vector<Tensor>& x) {
     std::vector<Tensor> inputs;
     for (size_t i = 0; i < x.size(); ++i) inputs.push_back(slotted_input(i, x[i]));
     std::vector<Tensor> y = slots_.body && x.size() == 1
-                                ? std::vector<Tensor>{(*slots_.body)(inputs[0])}
+                                ? std::vector<Tensor>{(*slots_.body)(std::move(inputs[0]))}
                                 : forward(inputs);
     if (y.empty()) throw ShapeError(where(), "gives no output");
     if (slots_.output) y[0] = (*slots_.output)(std::move(y[0]));

@@ -199,6 +199,7 @@ Tensor& Tensor::set_requires_grad(bool requires_grad) & {
     throw GraphError("tensor",
                      "requires_grad of a recorded result follows from the operation's inputs and "
                      "cannot be set: set it on a leaf, or use detach()");
+  state().settle();  // the gradient of a leaf is that of its values, so no pass may wait
   state().requires_grad = requires_grad;
   return *this;
 }
@@ -282,7 +283,7 @@ Tensor TensorAccess::as_floats(const Tensor& x) {
 bool TensorAccess::can_take_floats(const Tensor& x) {
   if (handles(x) != 1 || x.kind() != ValueKind::kFloat) return false;
   const Tensor::State& s = x.state();
-  // The floats before a pending batch norm may be shared, because nobody writes to them.
+  // Before a pending pass, the floats may be shared: settle() then writes to new floats.
   return s.floats.use_count() == 1 || (s.floats != nullptr && s.pending != nullptr);
 }
 

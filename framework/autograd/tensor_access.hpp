@@ -28,7 +28,8 @@ class TensorAccess {
   static Tensor with_pending(const Tensor& x, std::shared_ptr<PendingPass> pass);
   /// The same, but takes the floats of x, which then has no value. `pass` may be that of x.
   static Tensor take_floats(const Tensor& x, std::shared_ptr<PendingPass> pass);
-  /// Whether x holds floats and no other handle refers to x or to its memory.
+  /// Whether x holds floats and no other handle refers to x or, once a pending pass is done, to its
+  /// memory.
   static bool can_take_floats(const Tensor& x);
   /// What is still to be done with x's floats; null if there is nothing.
   static std::shared_ptr<PendingPass> pending(const Tensor& x);

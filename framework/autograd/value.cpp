@@ -15,11 +15,10 @@ namespace quantrain {
 void PendingPass::apply(int64_t n, const float* x, float* y) {
   if (has_batch_norm()) {
     const auto columns = static_cast<int64_t>(scale.size());
-    const float hi = activation == Activation::kNone ? 0.0f : upper_bound(activation);
     kernels::column_affine_f32(
-        n / columns, columns, x, scale.data(), shift.data(), hi, y, mask.data());
+        n / columns, columns, x, scale.data(), shift.data(), bound(), y, mask.data());
   } else {
-    kernels::relu_f32(n, x, upper_bound(activation), y, mask.data());
+    kernels::relu_f32(n, x, bound(), y, mask.data());
   }
   done = true;
 }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "framework/arithmetic/activation.hpp"
 #include "framework/arithmetic/stored.hpp"
 #include "framework/core/buffer.hpp"
 #include "framework/core/shape.hpp"
@@ -36,10 +37,13 @@ struct PendingPass {
   /// operation of the pass applies it to the gradient; the later ones pass their gradient on. Empty
   /// if all gradients pass, or none is needed.
   Buffer<uint8_t> mask{};
-  bool done = false;
+  bool done = false;  ///< the results were computed, and the mask is complete
 
   bool has_batch_norm() const { return !scale.empty(); }
-  /// Reads n floats from x and writes the results to y, which may be x.
+  /// The upper bound of the activation; 0 if there is none.
+  float bound() const { return activation == Activation::kNone ? 0.0f : upper_bound(activation); }
+  /// Does the pass: reads n floats from x, and writes the results to y, which may be x, and the
+  /// mask if it is not empty.
   void apply(int64_t n, const float* x, float* y);
   /// The range of the results, if `range` is known.
   std::optional<Range> result_range() const;

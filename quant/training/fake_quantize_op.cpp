@@ -6,7 +6,7 @@
 #include "framework/arithmetic/fixed_point.hpp"
 #include "framework/arithmetic/quantize.hpp"
 #include "framework/autograd/node.hpp"
-#include "framework/autograd/ops/gradient_mask.hpp"
+#include "framework/autograd/ops/masked.hpp"
 #include "framework/autograd/ops/stored_codes.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
@@ -46,6 +46,23 @@ struct Quantized {
   throw DataError(where(), "input of the fake quantization has a NaN or an infinity");
 }
 
+std::shared_ptr<Codes> empty_codes(int64_t n, const QParams& params, CodeStorage storage) {
+  auto codes = std::make_shared<Codes>();
+  codes->bytes = Buffer<uint8_t>(n);
+  codes->storage = storage;
+  codes->params = params;
+  return codes;
+}
+
+kernels::QuantizeF32 kernel_params(const Codes& codes, size_t channel) {
+  const QParams& params = codes.params;
+  return {.scale = params.scale[channel],
+          .zero_point = params.zero_point[channel],
+          .qmin = params.type.qmin(),
+          .qmax = params.type.qmax(),
+          .offset = codes.offset()};
+}
+
 // Quantizes x * factors, or x if `factors` is undefined.
 Quantized quantize_floats(const Tensor& x,
                           const Tensor& factors,
@@ -55,23 +72,15 @@ Quantized quantize_floats(const Tensor& x,
   const int64_t n = x.elements();
   Channels channels(x.shape(), params);
   if (factors.defined() && n > 0) channels = {factors.elements(), n / factors.elements()};
-  auto codes = std::make_shared<Codes>();
-  codes->bytes = Buffer<uint8_t>(n);
-  codes->storage = storage;
-  codes->params = params;
+  const auto codes = empty_codes(n, params, storage);
   Quantized result;
   if (want_mask) result.mask = Buffer<uint8_t>((n + 7) / 8);
   const float* const factor = factors.defined() && n > 0 ? factors.data() : nullptr;
   std::vector<kernels::QuantizeF32> q;
   q.reserve(static_cast<size_t>(channels.count));
   for (int64_t channel = 0; channel < channels.count; ++channel) {
-    const size_t c = params.per_channel() ? static_cast<size_t>(channel) : 0;
-    q.push_back({.scale = params.scale[c],
-                 .zero_point = params.zero_point[c],
-                 .qmin = params.type.qmin(),
-                 .qmax = params.type.qmax(),
-                 .offset = codes->offset(),
-                 .factor = factor != nullptr ? factor[channel] : 1.0f});
+    q.push_back(kernel_params(*codes, params.per_channel() ? static_cast<size_t>(channel) : 0));
+    if (factor != nullptr) q.back().factor = factor[channel];
   }
   const Floats floats = x.floats();
   const bool finite =
@@ -85,46 +94,39 @@ Quantized quantize_floats(const Tensor& x,
                                               result.mask.data())
           : kernels::quantize_f32_u8(n, floats, q[0], codes->bytes.data(), result.mask.data());
   if (!finite) refuse_values();
-  result.y = Tensor::from_codes(x.shape(), std::move(codes));
+  result.y = Tensor::from_codes(x.shape(), codes);
   return result;
 }
 
-// Does the pending pass of x and quantizes the results, without storing them. The first operation
-// of the pass applies the mask to the gradient.
+// Does the pending pass of x and quantizes the results, without storing them. x then has no value.
+// The first operation of the pass applies the mask to the gradient.
 Quantized quantize_pending(const Tensor& x,
-                           PendingPass& pass,
+                           const std::shared_ptr<PendingPass>& pass,
                            const QParams& params,
                            CodeStorage storage,
                            bool want_mask) {
   const int64_t n = x.elements();
-  auto codes = std::make_shared<Codes>();
-  codes->bytes = Buffer<uint8_t>(n);
-  codes->storage = storage;
-  codes->params = params;
-  if (want_mask && pass.mask.size() == 0) pass.mask = Buffer<uint8_t>((n + 7) / 8);
-  const kernels::QuantizeF32 q{
-      .scale = params.scale[0],
-      .zero_point = params.zero_point[0],
-      .qmin = params.type.qmin(),
-      .qmax = params.type.qmax(),
-      .offset = codes->offset(),
-      .bound = pass.activation == Activation::kNone ? 0.0f : upper_bound(pass.activation)};
-  const Floats floats = TensorAccess::unsettled(x);
-  const auto columns = static_cast<int64_t>(pass.scale.size());
+  const auto codes = empty_codes(n, params, storage);
+  if (want_mask && pass->mask.size() == 0) pass->mask = Buffer<uint8_t>((n + 7) / 8);
+  kernels::QuantizeF32 q = kernel_params(*codes, 0);
+  q.bound = pass->bound();
+  const Tensor taken = TensorAccess::take_floats(x, pass);
+  const Floats floats = TensorAccess::unsettled(taken);
+  const auto columns = static_cast<int64_t>(pass->scale.size());
   const bool finite =
-      pass.has_batch_norm()
+      pass->has_batch_norm()
           ? kernels::quantize_columns_f32_u8(n / columns,
                                              columns,
                                              floats,
-                                             pass.scale.data(),
-                                             pass.shift.data(),
+                                             pass->scale.data(),
+                                             pass->shift.data(),
                                              q,
                                              codes->bytes.data(),
-                                             pass.mask.data())
-          : kernels::quantize_f32_u8(n, floats, q, codes->bytes.data(), pass.mask.data());
+                                             pass->mask.data())
+          : kernels::quantize_f32_u8(n, floats, q, codes->bytes.data(), pass->mask.data());
   if (!finite) refuse_values();
-  pass.done = true;
-  return {Tensor::from_codes(x.shape(), std::move(codes)), {}};
+  pass->done = true;
+  return {Tensor::from_codes(x.shape(), codes), {}};
 }
 
 Quantized requantize_accumulators(const Tensor& x, const QParams& params, bool want_mask) {
@@ -334,8 +336,9 @@ Tensor run(const Tensor& x,
            const FakeQuantizeOptions& options) {
   check_params(x, params, options);
   // If nothing else reads x, its pending pass and the quantization are one pass.
-  const bool last_use = options.last_use && TensorAccess::handles(x) == 1 && !scale.defined() &&
-                        options.clamped && params.type.bits <= 8 && !params.per_channel();
+  const bool last_use = options.last_use && !keeps_values() && TensorAccess::handles(x) == 1 &&
+                        !scale.defined() && options.clamped && params.type.bits <= 8 &&
+                        !params.per_channel();
   const std::shared_ptr<PendingPass> pending = last_use ? TensorAccess::pending(x) : nullptr;
   std::vector<Tensor> inputs{x};
   if (scale.defined()) inputs.push_back(scale);
@@ -353,7 +356,7 @@ Tensor run(const Tensor& x,
   Quantized result =
       activation && x.kind() == ValueKind::kAccumulators ? integers(requantize_accumulators)
       : activation && activation_codes(x) != nullptr     ? integers(rescale_codes)
-      : pending != nullptr ? quantize_pending(x, *pending, params, options.storage, want_mask)
+      : pending != nullptr ? quantize_pending(x, pending, params, options.storage, want_mask)
       : narrow_enough      ? quantize_floats(x, Tensor(), params, options.storage, want_mask)
                            : quantize_wide(x, params, want_mask);
   if (!options.codes && narrow_enough) result.y = decoded(result.y);

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "framework/autograd/node.hpp"
-#include "framework/autograd/ops/gradient_mask.hpp"
+#include "framework/autograd/ops/masked.hpp"
 #include "framework/autograd/ops/stored_codes.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/text_stream.hpp"

@@ -4,7 +4,7 @@
 
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/ops/code_function.hpp"
-#include "framework/autograd/ops/gradient_mask.hpp"
+#include "framework/autograd/ops/masked.hpp"
 #include "framework/core/error.hpp"
 #include "framework/kernels/float/columns.hpp"
 
@@ -215,11 +215,13 @@ struct Running {
   Tensor& variance;
 };
 
-// Integer sums, if x holds those of a product.
+// Integer sums, if x holds those of a product, and its last axis is still that of the product.
 std::optional<Accumulators::Sums> integer_sums(const Tensor& x) {
   if (x.kind() != ValueKind::kAccumulators || TensorAccess::activation(x) != Activation::kNone)
     return std::nullopt;
-  return TensorAccess::accumulators(x)->sums();
+  std::optional<Accumulators::Sums> sums = TensorAccess::accumulators(x)->sums();
+  const bool fits = sums && std::ssize(sums->scale) == x.dim(-1);  // a reshape may change the axis
+  return fits ? std::move(sums) : std::nullopt;
 }
 
 // If `sums` is set, first writes them to x, as floats.
@@ -367,6 +369,7 @@ Tensor batch_norm(const Tensor& x,
                    options);
   check_running(kBatchNorm, running_mean, running_variance);
   const bool waits = options.last_use && !keeps_values() && TensorAccess::can_take_floats(x);
+  // A FakeQuantize seldom follows this function, so the range is not wanted.
   Statistics s = options.training ? batch_statistics(moments(x, std::nullopt, false),
                                                      values_per_channel(x),
                                                      Tensor(),

@@ -9,7 +9,8 @@ struct BatchNormOptions {
   float epsilon = 1e-5f;  ///< added to the variance
   bool training = true;   ///< use the batch's statistics and update the running statistics
   /// true: the caller does not read or write x afterwards. If nobody else refers to x, the result
-  /// is computed when it is first read, together with the ReLU or FakeQuantize that follows.
+  /// is computed when it is first read, together with the ReLU or FakeQuantize that follows. Until
+  /// then, only one thread may use it.
   bool last_use = false;
 };
 

@@ -4,7 +4,7 @@
 
 #include "framework/arithmetic/activation.hpp"
 #include "framework/autograd/node.hpp"
-#include "framework/autograd/ops/gradient_mask.hpp"
+#include "framework/autograd/ops/masked.hpp"
 #include "framework/autograd/ops/stored_codes.hpp"
 #include "framework/core/error.hpp"
 #include "framework/kernels/float/elementwise.hpp"
@@ -75,8 +75,8 @@ Tensor activate(const Tensor& x, Activation activation, bool may_take) {
   std::shared_ptr<PendingPass> pass = takes ? TensorAccess::pending(x) : nullptr;
   const bool joins = pass != nullptr && pass->activation == Activation::kNone;
   if (!joins) pass = std::make_shared<PendingPass>();
-  pass->activation = activation;
   if (needs_gradient({x})) pass->mask = Buffer<uint8_t>((x.elements() + 7) / 8);
+  pass->activation = activation;
   if (takes) {
     Tensor y = TensorAccess::take_floats(x, pass);
     return record<ReluNode>(std::move(y), {x}, activation, joins ? nullptr : std::move(pass));

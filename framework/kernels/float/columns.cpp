@@ -22,18 +22,19 @@ int64_t reduced_grain(int64_t rows, int64_t columns) {
   return std::max(row_grain(columns), (rows + kMostChunks - 1) / kMostChunks);
 }
 
-/// Parameters of columns, repeated until they fill a whole number of vectors. So functions of
-/// single elements can treat a matrix as a flat array.
+/// Parameters of columns, repeated until they fill a whole number of vectors, and enough of them
+/// for a long inner loop. So functions of single elements can treat a matrix as a flat array.
 class Repeated {
  public:
-  static constexpr int64_t kEnough = 256;
   /// n: elements of the matrix. The parameters need not be longer than that.
   Repeated(int64_t n, int64_t columns, std::initializer_list<const float*> parameters) {
+    constexpr int64_t kEnough = 256;
     period_ = std::min(round_up(kEnough, period_of(columns)), round_up(n, 16));
     values_ = Buffer<float>(period_ * std::ssize(parameters));
     float* to = values_.data();
     for (const float* const from : parameters) {
-      for (int64_t i = 0; i < period_; ++i) *to++ = from[i % columns];
+      for (int64_t left = period_; left > 0; left -= columns)
+        to = std::copy_n(from, std::min(left, columns), to);
     }
   }
   int64_t period() const { return period_; }
@@ -44,8 +45,10 @@ class Repeated {
   Buffer<float> values_;
 };
 
-/// Calls part(i, count) for parts of [0, n) that stay in the first-level cache between two passes.
 constexpr int64_t kSmallPart = 2048;
+static_assert(kGrain % 16 == 0 && kSmallPart % 16 == 0);  // blocks start with a whole vector
+
+/// Calls part(i, count) for parts of [0, n) that stay in the first-level cache between two passes.
 template <class Part>
 void for_small_parts(int64_t n, const Part& part) {
   parallel_for(n, kGrain, [&](int64_t i, int64_t end) {

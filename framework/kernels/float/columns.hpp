@@ -59,8 +59,9 @@ bool quantize_columns_f32_u8(int64_t rows,
                              const QuantizeF32& q,
                              uint8_t* codes,
                              uint8_t* mask);
-/// sum_grad[c] = sum of g[:, c]; sum_grad_x[c] = sum of g[:, c] * (x[:, c] - mean[c]). g is grad_y,
-/// but 0 where `mask`, unless it is null, has a 0. With a mask, `columns` is a multiple of 8.
+/// sum_grad[c] = sum of g[:, c]; sum_grad_x[c] = sum of g[:, c] * (x[:, c] - mean[c]). g is grad_y
+/// where the mask has a 1, else 0. A null mask has only ones; with another, `columns` is a multiple
+/// of 8.
 void column_grad_sums_f32(int64_t rows,
                           int64_t columns,
                           const float* x,
@@ -69,7 +70,8 @@ void column_grad_sums_f32(int64_t rows,
                           const uint8_t* mask,
                           float* sum_grad,
                           float* sum_grad_x);
-/// grad_x[r, c] = a[c] * g[r, c] + b[c] * (x[r, c] - mean[c]) + d[c], with g as above.
+/// grad_x[r, c] = a[c] * g[r, c] + b[c] * (x[r, c] - mean[c]) + d[c], with g as above, for any
+/// number of columns.
 void batch_norm_backward_f32(int64_t rows,
                              int64_t columns,
                              const float* x,

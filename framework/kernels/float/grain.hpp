@@ -7,8 +7,8 @@
 // size alone.
 namespace quantrain::kernels {
 
-/// Elements of a block: a few microseconds of work. The number is a multiple of 8, so that no two
-/// blocks share a byte of a mask.
+/// Elements of a block: a few microseconds of work. The number is a multiple of 16, so that no two
+/// blocks share a byte of a mask, and blocks start with a whole vector.
 inline constexpr int64_t kGrain = 32768;
 /// Elements of a block if the work on each takes about twice as long, as in an optimizer's step.
 inline constexpr int64_t kSlowGrain = 1 << 14;

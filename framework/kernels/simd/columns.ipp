@@ -87,12 +87,13 @@ struct Several {
   }
 };
 
-/// How many lanes side by side leave `each` registers for each of them.
-template <class Arch, int each>
-inline constexpr int kSideBySide = kRegisters<Arch> >= 4 * each* Lanes<Arch>::kParts ? 4 : 1;
+/// How many Lanes are summed side by side: 4 if kEach vectors for each of their parts fit into the
+/// registers, else 1.
+template <class Arch, int kEach>
+inline constexpr int kSideBySide = kRegisters<Arch> >= (4 * kEach) * Lanes<Arch>::kParts ? 4 : 1;
 
-/// Calls f(c, at, W) for the columns c, c + 16 .. of W lanes, a constant, until all n columns were
-/// visited.
+/// Calls f(c, at, W) for each group of 16 * W columns, which starts with column c, then f(c, at, 1)
+/// for the columns that are left. W is a constant.
 template <class Arch, int W, class F>
 inline QUANTRAIN_INLINE void for_columns(int64_t n, const F& f) {
   int64_t c = 0;
@@ -275,9 +276,10 @@ void column_grad_sums_f32(int64_t rows,
        : grad_sums<Arch, false>)(rows, columns, x, mean, grad_y, mask, sum_grad, sum_grad_x);
 }
 
-/// Calls f(i, k, at, count) for every 16 of n elements. Elements i, i + period .. of `count`
-/// periods, a constant, use the parameters from entry k on. Elements are visited almost in the
-/// order of memory, as prefetching needs.
+/// Calls f(i, k, at, count) until all n elements were visited. Elements i, i + period, ..
+/// i + (count - 1) * period, and the 15 after each, use the parameters from entry k on. count is a
+/// constant, kTogether or 1. Elements are visited almost in the order of memory, as prefetching
+/// needs.
 template <class Arch, int kTogether, class F>
 inline QUANTRAIN_INLINE void for_periods(int64_t n, int64_t first, int64_t period, const F& f) {
   constexpr std::integral_constant<int, 1> one;

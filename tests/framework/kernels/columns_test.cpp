@@ -39,6 +39,7 @@ constexpr Size kMatrixSizes[] = {{0, 5},
                                  {300, 64},
                                  {700, 83},
                                  {9001, 16},
+                                 {40001, 64},
                                  {3001, 37}};
 
 TEST_CASE("sums are close to sums in double and have the same bits with any number of threads",
@@ -218,6 +219,7 @@ TEST_CASE("fused passes over columns give the bits of separate passes", "[kernel
                                      {5, 8},
                                      {7, 16},
                                      {300, 24},
+                                     {600, 72},
                                      {19, 33},
                                      {2, 5000},
                                      {9001, 16},

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "framework/autograd/tensor.hpp"
+#include "framework/core/buffer.hpp"
 
 namespace quantrain {
 

@@ -1,4 +1,4 @@
-#include "framework/autograd/ops/gradient_mask.hpp"
+#include "framework/autograd/ops/masked.hpp"
 
 #include "framework/autograd/tensor_access.hpp"
 #include "framework/kernels/float/ranges.hpp"
