@@ -372,7 +372,7 @@ TEST_CASE("a prepared network whose batch norms wait trains with the same bits",
     config.input_range = {-1.0f, 1.0f};
     quant::prepare_qat(net, random_tensor({1, 8, 8, 3}, 1), config);
     std::vector<float> all;
-    for (const uint64_t seed : {7, 8}) {
+    for (const uint64_t seed : {7u, 8u}) {
       std::optional<Recording> recording;
       if (recorded) recording.emplace();  // nothing waits in a recording
       net.zero_grad();
