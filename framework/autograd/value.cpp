@@ -23,6 +23,13 @@ void PendingPass::apply(int64_t n, const float* x, float* y) {
   done = true;
 }
 
+const Buffer<uint8_t>& PendingPass::complete_mask(std::string_view operation) const& {
+  if (mask.size() > 0 && !done) {
+    throw GraphError(operation, "the result was not read before backward(): nothing depends on it");
+  }
+  return mask;
+}
+
 // Scaling and shifting keep or reverse the order of the floats, also after rounding. So the range
 // of the results is that of the results at both ends.
 std::optional<Range> PendingPass::result_range() const {

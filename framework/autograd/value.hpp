@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "framework/arithmetic/activation.hpp"
@@ -45,6 +46,10 @@ struct PendingPass {
   /// Does the pass: reads n floats from x, and writes the results to y, which may be x, and the
   /// mask if it is not empty.
   void apply(int64_t n, const float* x, float* y);
+  /// The mask, for the backward pass of `operation`.
+  /// Throws: GraphError if there is a mask and the pass was not done.
+  const Buffer<uint8_t>& complete_mask(std::string_view operation) const&;
+  const Buffer<uint8_t>& complete_mask(std::string_view operation) const&& = delete;
   /// The range of the results, if `range` is known.
   std::optional<Range> result_range() const;
 };

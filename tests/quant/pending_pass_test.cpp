@@ -298,6 +298,27 @@ TEST_CASE("whoever reads a waiting batch norm gets its values and gradients",
   }
 }
 
+/// Gives its input the gradient 1, without ever reading it.
+class BlindNode : public Node {
+ public:
+  std::string_view type() const override { return "blind"; }
+  std::vector<Tensor> backward(Tensor) override { return {Tensor::full(input(0).shape(), 1.0f)}; }
+};
+
+TEST_CASE("a gradient for an activation that nobody read is refused", "[quant][activation]") {
+  const Tensor x = random_leaf({40, 24}, 5);
+  const auto check = [](const Tensor& h, const std::string& operation) {
+    const Tensor y = activate_last_use(h, Activation::kRelu);
+    Tensor loss = record<BlindNode>(Tensor::zeros({1}), {y});
+    QUANTRAIN_CHECK_ERROR(
+        loss.backward(),
+        GraphError,
+        "[" + operation + "] the result was not read before backward(): nothing depends on it");
+  };
+  check(scaled(x), "relu");
+  check(Norm(24)(scaled(x), false, {.last_use = true}), "batch_norm");
+}
+
 TEST_CASE("a waiting result that becomes a leaf is computed first", "[quant][activation]") {
   Norm norm(24);
   norm.gamma.set_requires_grad(false);

@@ -50,11 +50,7 @@ Gradients gradients(const Tensor& x,
                     bool batch_statistics,
                     bool wants_x) {
   const int64_t c = x.dim(-1);
-  const uint8_t* mask = pass == nullptr ? nullptr : pass->mask.data();
-  if (mask != nullptr && !pass->done) {
-    throw GraphError(kBatchNorm,
-                     "the result was not read before backward(): nothing depends on it");
-  }
+  const uint8_t* mask = pass == nullptr ? nullptr : pass->complete_mask(kBatchNorm).data();
   if (mask != nullptr && c % 8 != 0) {
     grad_y = masked(grad_y, pass->mask);
     mask = nullptr;

@@ -25,9 +25,7 @@ class ReluNode : public Node {
   bool reads_input(size_t) const override { return false; }
   std::vector<Tensor> backward(Tensor grad_y) override {
     if (pass_ == nullptr) return {grad_y};
-    if (!pass_->done)
-      throw GraphError(type(), "the result was not read before backward(): nothing depends on it");
-    return {masked(grad_y, pass_->mask)};
+    return {masked(grad_y, pass_->complete_mask(type()))};
   }
 
  private:

@@ -83,8 +83,20 @@ void reduce_rows(int64_t rows, int64_t columns, int64_t width, float* sums, cons
   for (int64_t i = 0; i < width; ++i) sums[i] = partial[i];
 }
 
-/// Mean and variance, and the range unless min is null. prepare(begin, end) is called before the
-/// rows [begin, end) are first read, and may write them.
+/// The sum of the rows. prepare(begin, end) is called before the rows [begin, end) are read, and
+/// may write them.
+template <class Prepare>
+void sum_rows(int64_t rows, int64_t columns, const float* x, float* y, const Prepare& prepare) {
+  const auto kernel = float_table().column_sums_f32;
+  reduce_rows(rows, columns, columns, y, [&](int64_t r, int64_t end, float* sums) {
+    prepare(r, end);
+    kernel(end - r, columns, x + r * columns, sums);
+  });
+}
+
+constexpr auto kNothing = [](int64_t, int64_t) {};
+
+/// Mean and variance, and the range unless min is null. `prepare` is that of sum_rows().
 template <class Prepare>
 void column_moments(int64_t rows,
                     int64_t columns,
@@ -95,11 +107,7 @@ void column_moments(int64_t rows,
                     float* max,
                     const Prepare& prepare) {
   const auto count = static_cast<float>(rows);
-  const auto sum = float_table().column_sums_f32;
-  reduce_rows(rows, columns, columns, mean, [&](int64_t r, int64_t end, float* sums) {
-    prepare(r, end);
-    sum(end - r, columns, x + r * columns, sums);
-  });
+  sum_rows(rows, columns, x, mean, prepare);
   for (int64_t c = 0; c < columns; ++c) mean[c] /= count;
   const auto kernel = float_table().column_square_sums_f32;
   const int64_t grain = reduced_grain(rows, columns);
@@ -139,10 +147,7 @@ float sum_f32(int64_t n, const float* x) {
 }
 
 void sum_rows_f32(int64_t rows, int64_t columns, const float* x, float* y) {
-  const auto kernel = float_table().column_sums_f32;
-  reduce_rows(rows, columns, columns, y, [&](int64_t r, int64_t end, float* sums) {
-    kernel(end - r, columns, x + r * columns, sums);
-  });
+  sum_rows(rows, columns, x, y, kNothing);
 }
 
 void scale_rows_f32(int64_t rows, int64_t columns, const float* x, const float* factors, float* y) {
@@ -175,7 +180,7 @@ void column_moments_f32(int64_t rows,
                         float* variance,
                         float* min,
                         float* max) {
-  column_moments(rows, columns, x, mean, variance, min, max, [](int64_t, int64_t) {});
+  column_moments(rows, columns, x, mean, variance, min, max, kNothing);
 }
 
 void column_moments_s32_f32(int64_t rows,

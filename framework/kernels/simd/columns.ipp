@@ -231,6 +231,7 @@ void grad_sums(int64_t rows,
                float* sum_grad,
                float* sum_grad_x) {
   using L = Lanes<Arch>;
+  // Two chains of two sums, the mean, and a value.
   for_columns<Arch, kSideBySide<Arch, 6>>(
       columns, [&](int64_t c, auto at, auto wide) QUANTRAIN_INLINE {
         L middle[wide];
