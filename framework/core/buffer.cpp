@@ -1,6 +1,7 @@
 #include "framework/core/buffer.hpp"
 
 #include <pthread.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <array>
@@ -44,13 +45,22 @@ constexpr bool kSpreads = true;
 constexpr size_t kPage = 4096;
 // For smaller blocks, an extra page would be too much overhead.
 constexpr bool is_spread(size_t size) { return kSpreads && size >= 16 * kPage; }
+// Memory of a new block that is at least this large is asked for in pages of this size, where the
+// system has them: loops over large tensors then wait less often for translations of addresses.
+constexpr size_t kLargePage = size_t{2} << 20;
+constexpr std::align_val_t alignment(size_t size) {
+  return std::align_val_t{size >= kLargePage ? kLargePage : kPage};
+}
 
 /// A block of `size` bytes. A large block begins at a cache line that depends on `number`, the
 /// count of large blocks so far.
 /// Throws: std::bad_alloc
 void* new_block(size_t size, size_t number) {
   if (!is_spread(size)) return ::operator new (size, std::align_val_t{kAlignment});
-  void* const page = ::operator new (size + kPage, std::align_val_t{kPage});
+  void* const page = ::operator new(size + kPage, alignment(size));
+#if defined(MADV_HUGEPAGE)
+  if (size >= kLargePage) ::madvise(page, size + kPage, MADV_HUGEPAGE);  // a wish, which may fail
+#endif
   // 13 and the 64 lines of a page are coprime, so consecutive blocks go through all lines.
   return static_cast<char*>(page) + number * 13 * kAlignment % kPage;
 }
@@ -58,7 +68,7 @@ void* new_block(size_t size, size_t number) {
 void delete_block(void* block, size_t size) {
   if (!is_spread(size)) return ::operator delete (block, std::align_val_t{kAlignment});
   const size_t into_page = reinterpret_cast<uintptr_t>(block) % kPage;
-  ::operator delete (static_cast<char*>(block) - into_page, std::align_val_t{kPage});
+  ::operator delete(static_cast<char*>(block) - into_page, alignment(size));
 }
 
 class Pool {

@@ -1,8 +1,11 @@
 #include "framework/core/buffer.hpp"
 
+#include <fstream>
 #include <limits>
 #include <new>
 #include <set>
+#include <sstream>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -21,6 +24,24 @@ constexpr bool kKeepsBlocks = false;  // so that the sanitizer sees a use after 
 #else
 constexpr bool kKeepsBlocks = true;
 #endif
+
+/// The flags of the mapping that holds an address, as Linux lists them in /proc/self/smaps: two
+/// letters each, with spaces around them. Empty if the system does not list them.
+std::string mapping_flags(const void* address) {
+  std::ifstream smaps("/proc/self/smaps");
+  uintptr_t begin = 0;
+  uintptr_t end = 0;
+  for (std::string line; std::getline(smaps, line);) {
+    std::istringstream range(line);
+    char dash = 0;
+    uintptr_t first = 0;
+    uintptr_t last = 0;
+    if (range >> std::hex >> first >> dash >> last && dash == '-') begin = first, end = last;
+    const auto at = reinterpret_cast<uintptr_t>(address);
+    if (line.starts_with("VmFlags:") && begin <= at && at < end) return line.substr(8) + " ";
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -89,6 +110,21 @@ TEST_CASE("large blocks begin at different cache lines of a page", "[core][buffe
     }
     blocks.clear();
     pool::trim();
+  }
+}
+
+TEST_CASE("large blocks ask for large pages", "[core][buffer]") {
+  const bool has_large_pages = std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled").good();
+  if (!kKeepsBlocks || !has_large_pages) return;
+  pool::trim();
+  const auto asks = [](const Buffer<uint8_t>& block) {
+    const std::string flags = mapping_flags(block.data() + block.size() / 2);
+    INFO(flags);
+    return flags.empty() || flags.find(" hg ") != std::string::npos;
+  };
+  for (const int64_t mib : {2, 3, 8, 20}) {
+    INFO(mib << " MiB");
+    CHECK(asks(Buffer<uint8_t>(mib << 20)));
   }
 }
 
