@@ -55,9 +55,6 @@ class Chunk {
         float* sums)
       : p_(p), s_(p.s), begin_(begin), end_(end), row_(row), row_end_(row_end), sums_(sums) {
     tiles_.segment = segments_;
-    tiles_.runs = 1;
-    tiles_.a.rows = from_.data();
-    tiles_.c.rows = to_.data();
     tiles_.accumulate = true;
     tiles_.lo = -__builtin_inff();
     tiles_.hi = __builtin_inff();
@@ -69,7 +66,7 @@ class Chunk {
     for (const AxisPart& lines : p_.lines) {
       for (const AxisPart& pixels : p_.pixels) {
         find_rows(lines, pixels);
-        if (tiles_.m > 0) sum_part(lines, pixels);
+        if (rows_ > 0) sum_part(lines, pixels);
       }
     }
   }
@@ -109,7 +106,41 @@ class Chunk {
         }
       }
     }
-    tiles_.m = from - from_.data();
+    rows_ = from - from_.data();
+    set_rows();
+  }
+
+  /// Hands the kernel the listed rows. If they form runs of neighbouring elements, the kernel needs
+  /// no list, and its tiles may have more rows.
+  void set_rows() {
+    const int64_t m = run_length();
+    tiles_.m = m > 0 ? m : rows_;
+    tiles_.runs = m > 0 ? rows_ / m : 1;
+    tiles_.a = {from_.data(), nullptr, 0, 0};
+    tiles_.c = {to_.data(), nullptr, 0, 0};
+    if (m == 0) return;
+    const int64_t second = rows_ > m ? m : 0;
+    tiles_.a = {nullptr, from_[0], 1, from_[second] - from_[0]};
+    tiles_.c = {nullptr, to_[0], p_.width, to_[second] - to_[0]};
+  }
+
+  /// The length of the runs of neighbouring elements that the listed rows consist of. All runs have
+  /// this length, and their sources and sums are equally far apart. Returns 0 if there are no such
+  /// runs, or if they are too short for a tile.
+  int64_t run_length() const {
+    const auto follows = [&](int64_t i, int64_t j, int64_t from, int64_t to) {
+      return from_[j] - from_[i] == from && to_[j] - to_[i] == to;
+    };
+    int64_t m = 1;
+    while (m < rows_ && follows(m - 1, m, 1, p_.width)) ++m;
+    if (m == rows_) return m;
+    if (m < kManyChannels || rows_ % m != 0) return 0;
+    const int64_t from = from_[m] - from_[0];
+    const int64_t to = to_[m] - to_[0];
+    for (int64_t i = m; i < rows_; ++i) {
+      if (i % m == 0 ? !follows(i - m, i, from, to) : !follows(i - 1, i, 1, p_.width)) return 0;
+    }
+    return m;
   }
 
   /// Sums a pair of parts over all images of the chunk. In an image, the pair's pixels form a
@@ -153,7 +184,7 @@ class Chunk {
     tiles_.length = length;
     tiles_.a_step = a_step;
     tiles_.b_step = b_step;
-    const int64_t pixels = tiles_.m > kTileRows ? kBlockPixels : kLongestChain;
+    const int64_t pixels = rows_ > kTileRows ? kBlockPixels : kLongestChain;
     most_segments_ = std::min(kMostSegments, (pixels - 1) / length + 1);
   }
 
@@ -196,6 +227,7 @@ class Chunk {
   void (*kernel_)(const TilesF32&) = float_table().tiles_f32;
   Buffer<const float*> from_{row_end_ - row_};
   Buffer<float*> to_{row_end_ - row_};
+  int64_t rows_ = 0;  // listed
   int64_t most_segments_ = 0;
   SegmentF32 segments_[kMostSegments];
   TilesF32 tiles_{};

@@ -143,7 +143,8 @@ struct TilesOfRowsF32 {
       QUANTRAIN_UNROLL for (int r = 1; r < kRows; ++r) a[r] = a[r - 1] + kept.row_step();
     }
     // The address to prefetch next. Rows are too short for the processor to predict which row is
-    // read next.
+    // read next. Tiles of one vector do not prefetch: each of their multiply-adds needs a load, so
+    // loads take longer than multiply-adds.
     const float* next = kept.p->a.rows == nullptr ? a[kRows - 1] + kept.p->a.row_step : a[0];
     int64_t next_step = kStep == 0 ? kRows : kept.p->a_step;
     if (kFetching && kept.tiles <= kVectors) {
@@ -166,7 +167,7 @@ struct TilesOfRowsF32 {
               v + 1 < kVectors ? V::load_unaligned(from + v * kLanes) : load_last(from, b_in_last);
           if (kRows > 1) keep_in_register(vectors[v].data);
         }
-        if (kStep == 0 || kFetching) {
+        if ((kStep == 0 && kVectors > 1) || kFetching) {
           __builtin_prefetch(next, 0, 2);
           next += kFetching ? next_step : kRows;
         }
