@@ -7,8 +7,11 @@
 #include "framework/autograd/ops/code_function.hpp"
 #include "framework/autograd/ops/stored_codes.hpp"
 #include "framework/core/error.hpp"
+#include "framework/core/parallel.hpp"
 #include "framework/core/text_stream.hpp"
 #include "framework/kernels/float/elementwise.hpp"
+#include "framework/kernels/float/grain.hpp"
+#include "framework/kernels/float/ranges.hpp"
 #include "framework/kernels/integer/integer.hpp"
 
 namespace quantrain {
@@ -62,14 +65,29 @@ class CodeSum : public Accumulators {
       : samples_(samples), operands_(std::move(operands)) {}
 
   void to_float(float* y) const override {
-    const int64_t n = operands_[0]->bytes.size();
-    Buffer<float> next(n);
-    for (size_t i = 0; i < operands_.size(); ++i) {
-      const Codes& x = *operands_[i];
-      float* const to = i == 0 ? y : next.data();
-      kernels::dequantize_u8_f32(n, x.u8(), x.params.scale[0], x.stored_zero_point(), to);
-      if (i > 0) kernels::add_f32(n, y, to, y);
-    }
+    for_parts([&](int64_t begin, int64_t n) { add_up(begin, n, y + begin); });
+  }
+
+  void activation_mask(int64_t, Activation activation, uint8_t* mask) const override {
+    for_parts([&](int64_t begin, int64_t n) {
+      float x[kPart];
+      add_up(begin, n, x);
+      kernels::relu_f32(n, x, upper_bound(activation), x, mask + begin / 8);
+    });
+  }
+
+  Range range(int64_t n, Activation activation) const override {
+    const int64_t parts = (n + kPart - 1) / kPart;
+    Buffer<float> ends(2 * parts);
+    for_parts([&](int64_t begin, int64_t count) {
+      float x[kPart];
+      add_up(begin, count, x);
+      float* const part = ends.data() + 2 * (begin / kPart);
+      kernels::min_max_f32(count, x, part, part + 1);
+    });
+    Range range;
+    kernels::min_max_f32(2 * parts, ends.data(), &range.min, &range.max);
+    return activated(range, activation);
   }
 
   std::shared_ptr<const integer::Operation> requantize(const QParams& y,
@@ -88,6 +106,27 @@ class CodeSum : public Accumulators {
   }
 
  private:
+  static constexpr int64_t kPart = 2048;  // so many floats stay in the first-level cache
+
+  /// Calls f(begin, n) for parts of at most kPart elements. Each part begins at a multiple of
+  /// kPart.
+  template <class F>
+  void for_parts(const F& f) const {
+    parallel_for(operands_[0]->bytes.size(), kernels::kGrain, [&](int64_t begin, int64_t end) {
+      static_assert(kernels::kGrain % kPart == 0);
+      for (; begin < end; begin += kPart) f(begin, std::min(kPart, end - begin));
+    });
+  }
+
+  /// y[i] = the real sum of element begin + i, for n <= kPart elements.
+  void add_up(int64_t begin, int64_t n, float* y) const {
+    float next[kPart];
+    for (size_t i = 0; i < operands_.size(); ++i) {
+      operands_[i]->view().to_float(0, begin, n, i == 0 ? y : next);
+      if (i > 0) kernels::add_f32(n, y, next, y);
+    }
+  }
+
   Samples samples_;
   std::vector<std::shared_ptr<const Codes>> operands_;
 };
