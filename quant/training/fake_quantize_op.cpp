@@ -1,6 +1,7 @@
 #include "quant/training/fake_quantize_op.hpp"
 
 #include <cmath>
+#include <optional>
 #include <vector>
 
 #include "framework/arithmetic/fixed_point.hpp"
@@ -11,6 +12,7 @@
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
 #include "framework/kernels/float/columns.hpp"
+#include "framework/kernels/float/grain.hpp"
 #include "framework/kernels/integer/integer.hpp"
 
 namespace quantrain::quant {
@@ -46,11 +48,11 @@ struct Quantized {
   throw DataError(where(), "input of the fake quantization has a NaN or an infinity");
 }
 
-std::shared_ptr<Codes> empty_codes(int64_t n, const QParams& params, CodeStorage storage) {
+std::shared_ptr<Codes> empty_codes(int64_t n, QParams params, CodeStorage storage) {
   auto codes = std::make_shared<Codes>();
   codes->bytes = Buffer<uint8_t>(n);
   codes->storage = storage;
-  codes->params = params;
+  codes->params = std::move(params);
   return codes;
 }
 
@@ -96,6 +98,37 @@ Quantized quantize_floats(const Tensor& x,
   if (!finite) refuse_values();
   result.y = Tensor::from_codes(x.shape(), codes);
   return result;
+}
+
+// Quantizes x * factors, or x if `factors` is undefined, with the parameters that `choose` finds
+// for each index of the first axis.
+Quantized quantize_chosen(const Tensor& x,
+                          const Tensor& factors,
+                          const QType& type,
+                          const ChooseParams& choose,
+                          CodeStorage storage) {
+  const int64_t rows = x.dim(0);
+  const auto codes = empty_codes(x.elements(), {type, 0, {}, {}}, storage);
+  codes->params.scale.resize(static_cast<size_t>(rows));
+  codes->params.zero_point.resize(static_cast<size_t>(rows));
+  const float* const factor = factors.defined() ? factors.data() : nullptr;
+  const Floats floats = x.floats();
+  const bool finite = kernels::quantize_rows_f32_u8(
+      rows,
+      x.elements() / rows,
+      floats,
+      [&](int64_t row, float min, float max) {
+        const auto channel = static_cast<size_t>(row);
+        const ScaleZero chosen = choose(row, {min, max});
+        codes->params.scale[channel] = chosen.scale;
+        codes->params.zero_point[channel] = chosen.zero_point;
+        kernels::QuantizeF32 q = kernel_params(*codes, channel);
+        if (factor != nullptr) q.factor = factor[row];
+        return q;
+      },
+      codes->bytes.data());
+  if (!finite) refuse_values();
+  return {Tensor::from_codes(x.shape(), codes), {}};
 }
 
 // Does the pending pass of x and quantizes the results, without storing them. x then has no value.
@@ -290,16 +323,27 @@ class ScaledFakeQuantizeNode : public FakeQuantizeNode {
     grad_y = passed(grad_y);
     const int64_t rows = input(1).elements();
     const int64_t columns = rows == 0 ? 0 : grad_y.elements() / rows;
+    std::optional<Floats> x;
+    std::optional<Floats> factors;
+    float* dots = nullptr;
+    float* scaled = nullptr;
     if (needs_grad(1)) {
+      x = input(0).floats();
       grads[1] = Tensor::empty(input(1).shape());
-      const Floats x = input(0).floats();
-      kernels::row_dots_f32(rows, columns, grad_y.data(), x, grads[1].mutable_data());
+      dots = grads[1].mutable_data();
     }
     if (needs_grad(0)) {
+      factors = input(1).floats();
       grads[0] = TensorAccess::overwritable(grad_y);
-      const Floats factors = input(1).floats();
-      kernels::scale_rows_f32(rows, columns, grad_y.data(), factors, grads[0].mutable_data());
+      scaled = grads[0].mutable_data();
     }
+    const float* const g = grad_y.data();
+    parallel_for(rows, kernels::row_grain(columns, kernels::kRereadGrain), [&](int64_t r, int64_t end) {
+      const int64_t i = r * columns;
+      if (dots != nullptr) kernels::row_dots_f32(end - r, columns, g + i, x->data() + i, dots + r);
+      if (scaled != nullptr)
+        kernels::scale_rows_f32(end - r, columns, g + i, factors->data() + r, scaled + i);
+    });
     return grads;
   }
 };
@@ -390,6 +434,38 @@ Tensor fake_quantize_scaled(const Tensor& x,
   if (!options.codes) result.y = decoded(result.y);
   return record<ScaledFakeQuantizeNode>(
       std::move(result.y), {x, factor}, params, options, std::move(result.mask));
+}
+
+Tensor fake_quantize_chosen(const Tensor& x,
+                            const Tensor& factor,
+                            const QType& type,
+                            const ChooseParams& choose,
+                            const FakeQuantizeOptions& options) {
+  validate(type, where());
+  if (x.rank() < 1 || x.elements() == 0 ||
+      (factor.defined() && !(factor.shape() == Shape{x.dim(0)}))) {
+    throw ShapeError(where(),
+                     "x ",
+                     x.shape(),
+                     " has no element, or has other channels than the factor ",
+                     factor.defined() ? factor.shape() : Shape{});
+  }
+  if (type.bits > 8 || options.clamped ||
+      (options.storage == CodeStorage::kS8 && !type.is_signed)) {
+    throw QuantError(where(),
+                     "chosen parameters need at most 8 bits, a signed type for signed bytes, and "
+                     "a gradient that is not clamped; got ",
+                     type);
+  }
+  Quantized result = quantize_chosen(x, factor, type, choose, options.storage);
+  QParams params = result.y.codes()->params;
+  if (!options.codes) result.y = decoded(result.y);
+  if (!factor.defined()) {
+    return record<FakeQuantizeNode>(
+        std::move(result.y), {x}, std::move(params), options, std::move(result.mask));
+  }
+  return record<ScaledFakeQuantizeNode>(
+      std::move(result.y), {x, factor}, std::move(params), options, std::move(result.mask));
 }
 
 Tensor fake_quantize_learned(const Tensor& x,

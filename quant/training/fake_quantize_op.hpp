@@ -1,6 +1,8 @@
 #pragma once
 
-#include "framework/arithmetic/qparams.hpp"
+#include <functional>
+
+#include "framework/arithmetic/quantize.hpp"
 #include "framework/autograd/tensor.hpp"
 
 namespace quantrain::quant {
@@ -50,6 +52,24 @@ Tensor fake_quantize_scaled(const Tensor& x,
                             const Tensor& factor,
                             const QParams& params,
                             const FakeQuantizeOptions& options = {});
+
+/// Finds the parameters of a channel whose smallest and largest value are those of `range`, both
+/// NaN if a value is. May be called by several threads.
+using ChooseParams = std::function<ScaleZero(int64_t channel, const Range& range)>;
+
+/// fake_quantize_scaled, or fake_quantize if `factor` is undefined, with parameters for each
+/// channel of axis 0 that `choose` finds from the range of x, before the factor. A channel is read,
+/// its parameters are chosen and it is quantized before the next one. Every gradient passes:
+/// options.clamped must be false.
+/// Shapes: x [C, ...] with at least one element, factor [C] or undefined  ->  y like x.
+/// Throws: what `choose` throws for the first channel for which it throws; DataError if x * factor
+/// has a NaN or an infinity; ShapeError unless factor is [C]; QuantError if the type has more than
+/// 8 bits, or is unsigned and options.storage is CodeStorage::kS8.
+Tensor fake_quantize_chosen(const Tensor& x,
+                            const Tensor& factor,
+                            const QType& type,
+                            const ChooseParams& choose,
+                            const FakeQuantizeOptions& options);
 
 /// fake_quantize with a learned scale (LSQ). The tensor `scale` gets the gradient; it has shape
 /// [1], or [C] along params.axis. The forward pass uses params.scale. The caller

@@ -123,56 +123,56 @@ QParams WeightQuantizer::given_params() const {
 QParams WeightQuantizer::params() const {
   const DefaultRounding rounding;
   const NoGrad no_grad;
-  if (!folding_) return params_for(own_.weight, Tensor(), own_.bias, Tensor());
+  const ChooseParams choose = chooser(Tensor(), Tensor());
+  if (!folding_) return params_for(own_.weight, Tensor(), choose);
   Folding folding = *folding_;  // a copy: the original belongs to the running pass
-  const Tensor bias = fold_bias(own_, folding);
-  return params_for(own_.weight, folding.factor, bias, Tensor());
+  fold_bias(own_, folding);
+  return params_for(own_.weight, folding.factor, choose);
+}
+
+ChooseParams WeightQuantizer::chooser(const Tensor& bias, const Tensor& x) const {
+  const float scale_x =
+      x.defined() && x.kind() == ValueKind::kCodes ? x.codes()->params.scale[0] : 0.0f;
+  const float* const biases = bias.defined() && scale_x > 0.0f ? bias.data() : nullptr;
+  const int64_t outputs = biases == nullptr ? 0 : config_.per_channel ? 1 : bias.elements();
+  const float* const learned = config_.estimator == Estimator::kLearned ? scale_.data() : nullptr;
+  return [config = config_,
+          type = empty_params().type,
+          place = place(this->type()),
+          scale_x,
+          biases,
+          outputs,
+          learned](int64_t c, const Range& range) -> ScaleZero {
+    if (config.scheme == QScheme::kAffine)
+      return choose_params(range, type, QScheme::kAffine, place);
+    float largest = 0.0f;  // |bias| of the outputs that share this scale
+    for (int64_t o = c; o < c + outputs; ++o) {
+      largest =
+          std::isfinite(biases[o]) ? std::max(largest, std::abs(biases[o])) : std::abs(biases[o]);
+    }
+    if (learned == nullptr) {
+      const float max_abs = std::max(-range.min, range.max);
+      return {weight_scale(max_abs, largest, scale_x > 0.0f ? scale_x : 1.0f, type, place), 0};
+    }
+    float scale = std::max(learned[c], kSmallestLearnedScale);
+    const double fits = sum_scale(scale_x, scale) * static_cast<double>(kLargestBias);
+    if (biases != nullptr && !(static_cast<double>(largest) <= fits))  // also if it is NaN
+      scale = std::max(scale, weight_scale(0.0f, largest, scale_x, type, place));
+    return {scale, 0};
+  };
 }
 
 QParams WeightQuantizer::params_for(const Tensor& weight,
                                     const Tensor& factor,
-                                    const Tensor& bias,
-                                    const Tensor& x) const {
-  const int64_t outputs = weight.dim(0);
-  const int64_t channels = config_.per_channel ? outputs : 1;
+                                    const ChooseParams& choose) const {
   if (is_given()) return given_params();
-  const float scale_x =
-      x.defined() && x.kind() == ValueKind::kCodes ? x.codes()->params.scale[0] : 0.0f;
-  const std::string where = place(type());
-  const float* const biases = bias.defined() && scale_x > 0.0f ? bias.data() : nullptr;
   QParams params = empty_params();
-  params.scale.reserve(static_cast<size_t>(channels));
-  params.zero_point.reserve(static_cast<size_t>(channels));
   std::vector<Range> extremes = ranges(weight, factor);
   if (!config_.per_channel) extremes = {joined(extremes)};
-  for (int64_t c = 0; c < channels; ++c) {
-    const Range range = extremes[static_cast<size_t>(c)];
-    if (config_.scheme == QScheme::kAffine) {
-      const ScaleZero chosen = choose_params(range, params.type, QScheme::kAffine, where);
-      params.scale.push_back(chosen.scale);
-      params.zero_point.push_back(chosen.zero_point);
-      continue;
-    }
-    float largest = 0.0f;  // |bias| of the channels that share this scale
-    if (biases != nullptr) {
-      for (int64_t o = config_.per_channel ? c : 0; o < (config_.per_channel ? c + 1 : outputs);
-           ++o) {
-        largest =
-            std::isfinite(biases[o]) ? std::max(largest, std::abs(biases[o])) : std::abs(biases[o]);
-      }
-    }
-    if (config_.estimator == Estimator::kLearned) {
-      float scale = std::max(scale_.data()[c], kSmallestLearnedScale);
-      const double fits = sum_scale(scale_x, scale) * static_cast<double>(kLargestBias);
-      if (biases != nullptr && !(static_cast<double>(largest) <= fits))  // also if it is NaN
-        scale = std::max(scale, weight_scale(0.0f, largest, scale_x, params.type, where));
-      params.scale.push_back(scale);
-    } else {
-      const float max_abs = std::max(-range.min, range.max);
-      params.scale.push_back(
-          weight_scale(max_abs, largest, scale_x > 0.0f ? scale_x : 1.0f, params.type, where));
-    }
-    params.zero_point.push_back(0);
+  for (size_t c = 0; c < extremes.size(); ++c) {
+    const ScaleZero chosen = choose(static_cast<int64_t>(c), extremes[c]);
+    params.scale.push_back(chosen.scale);
+    params.zero_point.push_back(chosen.zero_point);
   }
   return params;
 }
@@ -185,7 +185,7 @@ Weights WeightQuantizer::apply(const Weights& own, const Tensor& x) {
   Weights weights = own;
   if (folding_) weights.bias = fold_bias(own, *folding_);
   const Tensor factor = folding_ ? folding_->factor : Tensor();
-  const QParams params = params_for(own.weight, factor, weights.bias, x);
+  const ChooseParams choose = chooser(weights.bias, x);
   const bool symmetric = config_.scheme == QScheme::kSymmetric;
   // A scale that is chosen from the largest weight clamps no weight, so every gradient passes.
   const bool holds_all =
@@ -195,6 +195,21 @@ Weights WeightQuantizer::apply(const Weights& own, const Tensor& x) {
                                     .codes = simulation() == Simulation::kInteger};
   const bool learns =
       config_.estimator == Estimator::kLearned && phase() == Phase::kTraining && !is_given();
+  const bool channels = config_.per_channel && own.weight.elements() > 0;
+  if (channels && !options.clamped && !learns && !is_given()) {
+    const float* const factors = factor.defined() ? factor.data() : nullptr;
+    weights.weight = fake_quantize_chosen(
+        own.weight,
+        factor,
+        empty_params().type,
+        [&](int64_t c, const Range& range) {
+          return choose(c, scaled(range, factors != nullptr ? factors[c] : 1.0f));
+        },
+        options);
+    if (folding_ && folding_->uses_batch_statistics()) weights.bias = Tensor();
+    return weights;
+  }
+  const QParams params = params_for(own.weight, factor, choose);
   if (learns) {
     const Tensor folded = folding_ ? fold_weight(own.weight, *folding_) : own.weight;
     weights.weight = fake_quantize_learned(folded, scale_, params, options);

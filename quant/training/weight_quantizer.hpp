@@ -51,12 +51,12 @@ class WeightQuantizer : public WeightSlot, public PhasedSlot {
  private:
   void start_scale(const Weights& own);
   QParams empty_params() const;
-  /// factor: that of the folded batch norm, or undefined. bias: the layer's bias, with any batch
-  /// norm folded in, or undefined.
-  QParams params_for(const Tensor& weight,
-                     const Tensor& factor,
-                     const Tensor& bias,
-                     const Tensor& x) const;
+  /// Chooses the parameters of a channel from the range of its weights, with any batch norm folded
+  /// in. bias: the layer's bias, with any batch norm folded in, or undefined; must outlive the
+  /// result. x: the layer's input, or undefined.
+  ChooseParams chooser(const Tensor& bias, const Tensor& x) const;
+  /// factor: that of the folded batch norm, or undefined.
+  QParams params_for(const Tensor& weight, const Tensor& factor, const ChooseParams& choose) const;
   QParams given_params() const;
 
   WeightConfig config_;

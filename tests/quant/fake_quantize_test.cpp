@@ -112,6 +112,73 @@ TEST_CASE("fake_quantize_scaled equals scaling first and quantizing then, bit fo
   }
 }
 
+TEST_CASE("parameters that are chosen for each channel give what given ones do, bit for bit",
+          "[quant][fake_quantize]") {
+  const QType type{.bits = 8, .is_signed = true, .narrow = true};
+  const auto choose = [&](int64_t channel, const Range& range) {
+    return ScaleZero{weight_scale(std::max(-range.min, range.max), 0.0f, 1.0f, type, "test"),
+                     static_cast<int32_t>(channel) - 2};
+  };
+  for (const Shape& shape : {Shape{5, 1}, Shape{5, 7}, Shape{5, 3, 2, 4}}) {
+    for (const bool scaled : {false, true}) {
+      for (const bool codes : {false, true}) {
+        CAPTURE(shape, scaled, codes);
+        const FakeQuantizeOptions options{
+            .storage = CodeStorage::kS8, .clamped = false, .codes = codes};
+        Tensor x = quantrain::test::random_tensor(shape, 3);
+        x.set_requires_grad(true);
+        Tensor factor;
+        if (scaled) factor = make_leaf({5}, {0.37f, -1.9f, 0.0f, 1e-3f, 1.0f});
+        QParams params{type, 0, {}, {}};
+        const int64_t inner = x.elements() / 5;
+        for (int64_t c = 0; c < 5; ++c) {
+          const auto [low, high] =
+              std::minmax_element(x.data() + c * inner, x.data() + (c + 1) * inner);
+          const ScaleZero chosen = choose(c, {*low, *high});
+          params.scale.push_back(chosen.scale);
+          params.zero_point.push_back(chosen.zero_point);
+        }
+        const auto run = [&](Tensor y) {
+          CHECK((y.kind() == ValueKind::kCodes) == codes);
+          x.zero_grad();
+          if (scaled) factor.zero_grad();
+          sum(mul(y, quantrain::test::random_tensor(shape, 4))).backward();
+          return std::vector{
+              values(y), values(x.grad()), scaled ? values(factor.grad()) : std::vector<float>()};
+        };
+        CHECK(run(fake_quantize_chosen(x, factor, type, choose, options)) ==
+              run(scaled ? fake_quantize_scaled(x, factor, params, options)
+                         : fake_quantize(x, params, options)));
+      }
+    }
+  }
+}
+
+TEST_CASE("chosen parameters are refused where they do not fit", "[quant][fake_quantize]") {
+  const QType type{.bits = 8, .is_signed = true};
+  const auto choose = [](int64_t, const Range&) { return ScaleZero{1.0f, 0}; };
+  const Tensor x = Tensor::full({2, 3}, 2.0f);
+  const FakeQuantizeOptions plain{.storage = CodeStorage::kS8, .clamped = false};
+  const auto run =
+      [&](const Tensor& values, const Tensor& factor, const QType& wanted, bool clamped) {
+        FakeQuantizeOptions options = plain;
+        options.clamped = clamped;
+        return fake_quantize_chosen(values, factor, wanted, choose, options);
+      };
+  QUANTRAIN_CHECK_ERROR(run(x, Tensor::full({3}, 1.0f), type, false),
+                        ShapeError,
+                        "x [2, 3] has no element, or has other channels than the factor [3]");
+  QUANTRAIN_CHECK_ERROR(
+      run(Tensor::zeros({2, 0}), Tensor(), type, false), ShapeError, "x [2, 0] has no element");
+  QUANTRAIN_CHECK_ERROR(
+      run(x, Tensor(), {.bits = 16, .is_signed = true}, false), QuantError, "at most 8 bits");
+  QUANTRAIN_CHECK_ERROR(run(x, Tensor(), {.bits = 8}, false), QuantError, "a signed type");
+  QUANTRAIN_CHECK_ERROR(run(x, Tensor(), type, true), QuantError, "not clamped");
+  QUANTRAIN_CHECK_ERROR(run(x, Tensor::full({2}, std::numeric_limits<float>::max()), type, false),
+                        DataError,
+                        "has a NaN or an infinity");
+}
+
 TEST_CASE("scaling inside the quantization refuses what it cannot scale",
           "[quant][fake_quantize]") {
   const Tensor x = Tensor::full({2, 3}, 1.0f);

@@ -12,6 +12,8 @@ namespace quantrain::kernels {
 inline constexpr int64_t kGrain = 32768;
 /// Elements of a block if the work on each takes about twice as long, as in an optimizer's step.
 inline constexpr int64_t kSlowGrain = 1 << 14;
+/// Elements of a block that several passes read, so that it stays in the caches of its thread.
+inline constexpr int64_t kRereadGrain = 1 << 13;
 /// Elements of a block if each needs a call of a function or a lookup in a table.
 inline constexpr int64_t kFunctionGrain = 1 << 12;
 
