@@ -12,27 +12,35 @@
 // What kernels_bench compares: families of kernels, and the implementations of each family.
 namespace quantrain::benchmarks {
 
-/// One matrix product, op(a) [m, k] * op(b) [k, n], or one convolution.
+/// One matrix product, op(a) [m, k] * op(b) [k, n], or one convolution, or one batch norm with ReLU
+/// of images [conv.n, conv.h, conv.w, conv.c].
 struct Problem {
   int64_t m = 0, k = 0, n = 0;
   bool transpose_a = false;  ///< a lies in memory as [k, m]
   bool transpose_b = false;  ///< b lies in memory as [n, k]
   kernels::Conv2dShape conv;
+  bool normalizes = false;  ///< a batch norm
 
   static Problem gemm(
       int64_t m, int64_t k, int64_t n, bool transpose_a = false, bool transpose_b = false) {
-    return {m, k, n, transpose_a, transpose_b, {}};
+    return {m, k, n, transpose_a, transpose_b, {}, false};
   }
   static Problem convolution(const kernels::Conv2dShape& shape) {
-    return {0, 0, 0, false, false, shape};
+    return {0, 0, 0, false, false, shape, false};
+  }
+  static Problem batch_norm(int64_t n, int64_t h, int64_t w, int64_t c) {
+    return {0, 0, 0, false, false, {.n = n, .h = h, .w = w, .c = c}, true};
   }
 
   bool is_gemm() const { return m > 0; }
-  /// Counts two operations for each multiply-add, including multiply-adds on padding.
+  /// Counts two operations for each multiply-add, including multiply-adds on padding, and one for
+  /// each element of a batch norm.
   int64_t operations() const {
+    if (normalizes) return conv.x_elements();
     return is_gemm() ? 2 * m * k * n : 2 * conv.y_elements() * conv.reduction();
   }
-  /// For example "64x784x256", "64x784x256_nt" or "64x28x28x1_32x3x3_s1_p0".
+  /// For example "64x784x256", "64x784x256_nt", "64x28x28x1_32x3x3_s1_p0" or
+  /// "64x28x28x16".
   std::string name() const;
 };
 

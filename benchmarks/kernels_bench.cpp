@@ -1,6 +1,6 @@
 // Compares our kernels with those of OpenBLAS and oneDNN, with our reference loops and with the
 // machine's peak rate. Benchmarks are named family/implementation/shape/threads:N. items_per_second
-// counts operations, two for each multiply-add.
+// counts operations, two for each multiply-add, and one for each element of a batch norm.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -22,9 +22,12 @@ std::string Problem::name() const {
     }
     return name;
   }
-  return text(conv.n) + "x" + text(conv.h) + "x" + text(conv.w) + "x" + text(conv.c) + "_" +
-         text(conv.o) + "x" + text(conv.kh) + "x" + text(conv.kw) + "_s" + text(conv.stride_h) +
-         "_p" + text(conv.pad_h) + (conv.groups > 1 ? "_g" + text(conv.groups) : "");
+  const std::string images =
+      text(conv.n) + "x" + text(conv.h) + "x" + text(conv.w) + "x" + text(conv.c);
+  if (normalizes) return images;
+  return images + "_" + text(conv.o) + "x" + text(conv.kh) + "x" + text(conv.kw) + "_s" +
+         text(conv.stride_h) + "_p" + text(conv.pad_h) +
+         (conv.groups > 1 ? "_g" + text(conv.groups) : "");
 }
 
 namespace {
@@ -118,6 +121,24 @@ void add_depthwise(Problems& problems) {
   }
 }
 
+/// Adds batch norms of the results of convolutions: those of keyword spotting (DS-CNN), image
+/// classification (ResNet-8), MobileNet with width 0.25 and the examples' batch norm network. Their
+/// images have from 0.4 to 9.4 MB.
+void add_batch_norms(Problems& problems) {
+  constexpr int64_t kImages[][3] = {{25, 5, 64},
+                                    {32, 32, 16},
+                                    {16, 16, 32},
+                                    {8, 8, 64},
+                                    {48, 48, 16},
+                                    {6, 6, 128},
+                                    {28, 28, 16},
+                                    {7, 7, 64}};
+  for (const auto& [h, w, c] : kImages) {
+    for (const char* const family : {"batch_norm_f32_forward", "batch_norm_f32_backward"})
+      problems.add(family, Problem::batch_norm(kTrainingBatch, h, w, c));
+  }
+}
+
 Problems all_problems() {
   Problems problems;
   for (const auto& [m, k, n] :
@@ -140,6 +161,7 @@ Problems all_problems() {
   }
   for (const Network& network : examples::tiny_networks()) add_layers(network, kTrainingBatch);
   add_depthwise(problems);
+  add_batch_norms(problems);
   return problems;
 }
 

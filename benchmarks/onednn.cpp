@@ -217,6 +217,66 @@ Call conv_requantize(const Problem& p) {
   return make_call(std::move(ready));
 }
 
+/// A batch norm in training, with its ReLU, of images that lie in memory like ours.
+struct BatchNorm {
+  const dnnl::normalization_flags flags = dnnl::normalization_flags::use_scale |
+                                          dnnl::normalization_flags::use_shift |
+                                          dnnl::normalization_flags::fuse_norm_relu;
+  static constexpr float kEpsilon = 1e-5f;
+  memory::desc x, column;
+  dnnl::batch_normalization_forward::primitive_desc forward;
+
+  explicit BatchNorm(const kernels::Conv2dShape& s)
+      : x({s.n, s.c, s.h, s.w}, Type::f32, Tag::nhwc),
+        column({s.c}, Type::f32, Tag::x),
+#if DNNL_VERSION_MAJOR >= 3
+        forward(cpu(), dnnl::prop_kind::forward_training, x, x, kEpsilon, flags) {
+  }
+#else
+        forward({dnnl::prop_kind::forward_training, x, kEpsilon, flags}, cpu()) {
+  }
+#endif
+
+  dnnl::batch_normalization_backward::primitive_desc backward() const {
+#if DNNL_VERSION_MAJOR >= 3
+    return {cpu(), dnnl::prop_kind::backward, x, x, x, kEpsilon, flags, forward};
+#else
+    return {{dnnl::prop_kind::backward, x, x, kEpsilon, flags}, cpu(), forward};
+#endif
+  }
+
+  /// Adds what both directions read or write.
+  template <class Description>
+  void add_shared(Ready& ready, const Description& description) const {
+    ready.add(DNNL_ARG_SRC, x, Type::f32);
+    ready.add(DNNL_ARG_SCALE, column, Type::f32);
+    ready.add(DNNL_ARG_SHIFT, column, Type::f32);
+    ready.add(DNNL_ARG_MEAN, description.mean_desc(), Type::f32);
+    ready.add(DNNL_ARG_VARIANCE, description.variance_desc(), Type::f32);
+    ready.add(DNNL_ARG_WORKSPACE, description.workspace_desc(), Type::u8);
+  }
+};
+
+Call batch_norm_forward(const Problem& p) {
+  const BatchNorm norm(p.conv);
+  Ready ready{dnnl::batch_normalization_forward(norm.forward)};
+  norm.add_shared(ready, norm.forward);
+  ready.add(DNNL_ARG_DST, norm.x, Type::f32);
+  return make_call(std::move(ready));
+}
+
+Call batch_norm_backward(const Problem& p) {
+  const BatchNorm norm(p.conv);
+  const auto description = norm.backward();
+  Ready ready{dnnl::batch_normalization_backward(description)};
+  norm.add_shared(ready, description);
+  ready.add(DNNL_ARG_DIFF_DST, norm.x, Type::f32);
+  ready.add(DNNL_ARG_DIFF_SRC, norm.x, Type::f32);
+  ready.add(DNNL_ARG_DIFF_SCALE, norm.column, Type::f32);
+  ready.add(DNNL_ARG_DIFF_SHIFT, norm.column, Type::f32);
+  return make_call(std::move(ready));
+}
+
 /// omp_set_num_threads() of the OpenMP library that oneDNN has loaded; null if there is none. We do
 /// not link OpenMP, so the function is looked up at run time.
 auto omp_set_num_threads() {
@@ -240,7 +300,9 @@ Implementation onednn_kernels() {
            {"depthwise_f32_forward", conv_forward},
            {"depthwise_f32_backward_data", conv_backward_data},
            {"depthwise_f32_backward_weights", conv_backward_weights},
-           {"depthwise_u8s8_requantize", conv_requantize}}};
+           {"depthwise_u8s8_requantize", conv_requantize},
+           {"batch_norm_f32_forward", batch_norm_forward},
+           {"batch_norm_f32_backward", batch_norm_backward}}};
 }
 
 }  // namespace quantrain::benchmarks

@@ -1,10 +1,13 @@
+#include <cmath>
 #include <memory>
 #include <utility>
 
 #include "benchmarks/implementations.hpp"
+#include "framework/arithmetic/activation.hpp"
 #include "framework/arithmetic/fixed_point.hpp"
 #include "framework/core/cpu.hpp"
 #include "framework/core/parallel.hpp"
+#include "framework/kernels/float/columns.hpp"
 #include "framework/kernels/float/conv.hpp"
 #include "framework/kernels/float/gemm.hpp"
 #include "framework/kernels/integer/integer.hpp"
@@ -141,6 +144,74 @@ Call conv_requantize(const Problem& p) {
                    [s](Integers& o) { conv2d_u8s8_u8(s, o.x.data(), o.w, o.params, o.y.data()); });
 }
 
+struct BatchNormF32 {
+  int64_t rows, columns;
+  Buffer<float> x, y, grad_x, gamma, beta, columns_of[6];
+  Buffer<uint8_t> mask;
+
+  explicit BatchNormF32(const Conv2dShape& s)
+      : rows(s.n * s.h * s.w),
+        columns(s.c),
+        x(filled<float>(s.x_elements())),
+        y(filled<float>(s.x_elements())),
+        grad_x(s.x_elements()),
+        gamma(filled<float>(s.c)),
+        beta(filled<float>(s.c)),
+        mask(filled<uint8_t>((s.x_elements() + 7) / 8)) {
+    for (Buffer<float>& column : columns_of) column = filled<float>(s.c);
+  }
+};
+
+/// A batch norm in training, with its ReLU and the ReLU's mask.
+Call batch_norm_forward(const Problem& p) {
+  return make_call(BatchNormF32(p.conv), [](BatchNormF32& o) {
+    auto& [mean, variance, scale, shift, unused_a, unused_b] = o.columns_of;
+    column_moments_f32(o.rows, o.columns, o.x.data(), mean.data(), variance.data());
+    for (int64_t c = 0; c < o.columns; ++c) {
+      scale[c] = o.gamma[c] / std::sqrt(variance[c] + 1e-5f);
+      shift[c] = o.beta[c] - mean[c] * scale[c];
+    }
+    column_affine_f32(o.rows,
+                      o.columns,
+                      o.x.data(),
+                      scale.data(),
+                      shift.data(),
+                      upper_bound(Activation::kRelu),
+                      o.y.data(),
+                      o.mask.data());
+  });
+}
+
+Call batch_norm_backward(const Problem& p) {
+  return make_call(BatchNormF32(p.conv), [](BatchNormF32& o) {
+    auto& [mean, a, b, d, sum_grad, sum_grad_x] = o.columns_of;
+    column_grad_sums_f32(o.rows,
+                         o.columns,
+                         o.x.data(),
+                         mean.data(),
+                         o.y.data(),
+                         o.mask.data(),
+                         sum_grad.data(),
+                         sum_grad_x.data());
+    const float share = 1.0f / static_cast<float>(o.rows);
+    for (int64_t c = 0; c < o.columns; ++c) {
+      a[c] = o.gamma[c];
+      b[c] = -a[c] * sum_grad_x[c] * share;
+      d[c] = -a[c] * sum_grad[c] * share;
+    }
+    batch_norm_backward_f32(o.rows,
+                            o.columns,
+                            o.x.data(),
+                            mean.data(),
+                            o.y.data(),
+                            o.mask.data(),
+                            a.data(),
+                            b.data(),
+                            d.data(),
+                            o.grad_x.data());
+  });
+}
+
 /// The same call with the reference loops instead of the SIMD kernels.
 template <MakeCall make>
 Call with_reference(const Problem& p) {
@@ -171,7 +242,9 @@ Implementation quantrain_kernels() {
            {"depthwise_f32_forward", conv_forward},
            {"depthwise_f32_backward_data", conv_backward_data},
            {"depthwise_f32_backward_weights", conv_backward_weights},
-           {"depthwise_u8s8_requantize", conv_requantize}}};
+           {"depthwise_u8s8_requantize", conv_requantize},
+           {"batch_norm_f32_forward", batch_norm_forward},
+           {"batch_norm_f32_backward", batch_norm_backward}}};
 }
 
 Implementation reference_kernels() {
@@ -188,7 +261,9 @@ Implementation reference_kernels() {
            {"depthwise_f32_forward", with_reference<conv_forward>},
            {"depthwise_f32_backward_data", with_reference<conv_backward_data>},
            {"depthwise_f32_backward_weights", with_reference<conv_backward_weights>},
-           {"depthwise_u8s8_requantize", with_reference<conv_requantize>}}};
+           {"depthwise_u8s8_requantize", with_reference<conv_requantize>},
+           {"batch_norm_f32_forward", with_reference<batch_norm_forward>},
+           {"batch_norm_f32_backward", with_reference<batch_norm_backward>}}};
 }
 
 }  // namespace quantrain::benchmarks
