@@ -123,7 +123,7 @@ void add_depthwise(Problems& problems) {
 
 /// Adds batch norms of the results of convolutions: those of keyword spotting (DS-CNN), image
 /// classification (ResNet-8), MobileNet with width 0.25 and the examples' batch norm network. Their
-/// images have from 0.4 to 9.4 MB.
+/// images take 0.8 to 9.4 MB.
 void add_batch_norms(Problems& problems) {
   constexpr int64_t kImages[][3] = {{25, 5, 64},
                                     {32, 32, 16},

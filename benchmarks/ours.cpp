@@ -146,7 +146,8 @@ Call conv_requantize(const Problem& p) {
 
 struct BatchNormF32 {
   int64_t rows, columns;
-  Buffer<float> x, y, grad_x, gamma, beta, columns_of[6];
+  Buffer<float> x, y, grad_x;
+  Buffer<float> gamma, beta, mean, variance, scale, shift, sum_grad, sum_grad_x;
   Buffer<uint8_t> mask;
 
   explicit BatchNormF32(const Conv2dShape& s)
@@ -157,25 +158,28 @@ struct BatchNormF32 {
         grad_x(s.x_elements()),
         gamma(filled<float>(s.c)),
         beta(filled<float>(s.c)),
-        mask(filled<uint8_t>((s.x_elements() + 7) / 8)) {
-    for (Buffer<float>& column : columns_of) column = filled<float>(s.c);
-  }
+        mean(filled<float>(s.c)),
+        variance(s.c),
+        scale(s.c),
+        shift(s.c),
+        sum_grad(s.c),
+        sum_grad_x(s.c),
+        mask(filled<uint8_t>((s.x_elements() + 7) / 8)) {}
 };
 
 /// A batch norm in training, with its ReLU and the ReLU's mask.
 Call batch_norm_forward(const Problem& p) {
   return make_call(BatchNormF32(p.conv), [](BatchNormF32& o) {
-    auto& [mean, variance, scale, shift, unused_a, unused_b] = o.columns_of;
-    column_moments_f32(o.rows, o.columns, o.x.data(), mean.data(), variance.data());
+    column_moments_f32(o.rows, o.columns, o.x.data(), o.mean.data(), o.variance.data());
     for (int64_t c = 0; c < o.columns; ++c) {
-      scale[c] = o.gamma[c] / std::sqrt(variance[c] + 1e-5f);
-      shift[c] = o.beta[c] - mean[c] * scale[c];
+      o.scale[c] = o.gamma[c] / std::sqrt(o.variance[c] + 1e-5f);
+      o.shift[c] = o.beta[c] - o.mean[c] * o.scale[c];
     }
     column_affine_f32(o.rows,
                       o.columns,
                       o.x.data(),
-                      scale.data(),
-                      shift.data(),
+                      o.scale.data(),
+                      o.shift.data(),
                       upper_bound(Activation::kRelu),
                       o.y.data(),
                       o.mask.data());
@@ -184,30 +188,28 @@ Call batch_norm_forward(const Problem& p) {
 
 Call batch_norm_backward(const Problem& p) {
   return make_call(BatchNormF32(p.conv), [](BatchNormF32& o) {
-    auto& [mean, a, b, d, sum_grad, sum_grad_x] = o.columns_of;
     column_grad_sums_f32(o.rows,
                          o.columns,
                          o.x.data(),
-                         mean.data(),
+                         o.mean.data(),
                          o.y.data(),
                          o.mask.data(),
-                         sum_grad.data(),
-                         sum_grad_x.data());
+                         o.sum_grad.data(),
+                         o.sum_grad_x.data());
     const float share = 1.0f / static_cast<float>(o.rows);
     for (int64_t c = 0; c < o.columns; ++c) {
-      a[c] = o.gamma[c];
-      b[c] = -a[c] * sum_grad_x[c] * share;
-      d[c] = -a[c] * sum_grad[c] * share;
+      o.scale[c] = -o.gamma[c] * o.sum_grad_x[c] * share;
+      o.shift[c] = -o.gamma[c] * o.sum_grad[c] * share;
     }
     batch_norm_backward_f32(o.rows,
                             o.columns,
                             o.x.data(),
-                            mean.data(),
+                            o.mean.data(),
                             o.y.data(),
                             o.mask.data(),
-                            a.data(),
-                            b.data(),
-                            d.data(),
+                            o.gamma.data(),
+                            o.scale.data(),
+                            o.shift.data(),
                             o.grad_x.data());
   });
 }

@@ -51,22 +51,20 @@ Tensor fold_bias(const Weights& product, Folding& folding) {
                      " channels");
   }
   Tensor inverse = Tensor::empty({channels});  // 1 / sqrt(running_var + epsilon)
-  Tensor lift = Tensor::zeros({channels});     // added to the factor where |gamma| is too small
+  Tensor lift;  // added to the factor where |gamma| is too small; undefined if it never is
   float* const inverse_data = inverse.mutable_data();
-  float* const lift_data = lift.mutable_data();
   const Floats gammas = folding.gamma.floats();
   const Floats variances = folding.running_var.floats();
-  bool lifted = false;
   for (int64_t c = 0; c < channels; ++c) {
     const float gamma = gammas[c];
     inverse_data[c] = 1.0f / std::sqrt(variances[c] + folding.epsilon);
     if (std::abs(gamma) < kSmallestGamma) {
-      lift_data[c] = (std::copysign(kSmallestGamma, gamma) - gamma) * inverse_data[c];
-      lifted = true;
+      if (!lift.defined()) lift = Tensor::zeros({channels});
+      lift.mutable_data()[c] = (std::copysign(kSmallestGamma, gamma) - gamma) * inverse_data[c];
     }
   }
   Tensor factor = mul(folding.gamma, inverse);
-  if (lifted) factor = quantrain::add(factor, lift);
+  if (lift.defined()) factor = quantrain::add(factor, lift);
   folding.factor = factor;
   folding.bias = product.bias;
 

@@ -1,6 +1,8 @@
 #include "quant/training/fake_quantize_op.hpp"
 
 #include <cmath>
+#include <exception>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include "framework/core/parallel.hpp"
 #include "framework/kernels/float/columns.hpp"
 #include "framework/kernels/float/grain.hpp"
+#include "framework/kernels/float/ranges.hpp"
 #include "framework/kernels/integer/integer.hpp"
 
 namespace quantrain::quant {
@@ -108,26 +111,44 @@ Quantized quantize_chosen(const Tensor& x,
                           const ChooseParams& choose,
                           CodeStorage storage) {
   const int64_t rows = x.dim(0);
+  const int64_t columns = x.elements() / rows;
   const auto codes = empty_codes(x.elements(), {type, 0, {}, {}}, storage);
-  codes->params.scale.resize(static_cast<size_t>(rows));
-  codes->params.zero_point.resize(static_cast<size_t>(rows));
+  QParams& params = codes->params;
+  params.scale.resize(static_cast<size_t>(rows));
+  params.zero_point.resize(static_cast<size_t>(rows));
   const float* const factor = factors.defined() ? factors.data() : nullptr;
   const Floats floats = x.floats();
-  const bool finite = kernels::quantize_rows_f32_u8(
-      rows,
-      x.elements() / rows,
-      floats,
-      [&](int64_t row, float min, float max) {
-        const auto channel = static_cast<size_t>(row);
-        const ScaleZero chosen = choose(row, {min, max});
-        codes->params.scale[channel] = chosen.scale;
-        codes->params.zero_point[channel] = chosen.zero_point;
-        kernels::QuantizeF32 q = kernel_params(*codes, channel);
-        if (factor != nullptr) q.factor = factor[row];
-        return q;
-      },
-      codes->bytes.data());
-  if (!finite) refuse_values();
+  const float* const values = floats.data();
+  const auto quantize_row = [&](int64_t row) {
+    const auto channel = static_cast<size_t>(row);
+    const float* const from = values + row * columns;
+    Range range;
+    kernels::min_max_f32(columns, from, &range.min, &range.max);
+    const ScaleZero chosen = choose(row, range);
+    params.scale[channel] = chosen.scale;
+    params.zero_point[channel] = chosen.zero_point;
+    kernels::QuantizeF32 q = kernel_params(*codes, channel);
+    if (factor != nullptr) q.factor = factor[row];
+    uint8_t* const to = codes->bytes.data() + row * columns;
+    if (!kernels::quantize_f32_u8(columns, from, q, to, nullptr)) refuse_values();
+  };
+  // Several threads may find a row without parameters. The first such row is reported.
+  std::mutex mutex;
+  int64_t failed = rows;
+  std::exception_ptr error;
+  parallel_for(
+      rows, kernels::row_grain(columns, kernels::kRereadGrain), [&](int64_t r, int64_t end) {
+        try {
+          for (; r < end; ++r) quantize_row(r);
+        } catch (...) {
+          const std::lock_guard lock(mutex);
+          if (r >= failed) return;
+          failed = r;
+          error = std::current_exception();
+        }
+      });
+  if (error != nullptr) std::rethrow_exception(error);
+  validate(params, where());
   return {Tensor::from_codes(x.shape(), codes), {}};
 }
 
@@ -338,15 +359,22 @@ class ScaledFakeQuantizeNode : public FakeQuantizeNode {
       scaled = grads[0].mutable_data();
     }
     const float* const g = grad_y.data();
-    parallel_for(rows, kernels::row_grain(columns, kernels::kRereadGrain), [&](int64_t r, int64_t end) {
-      const int64_t i = r * columns;
-      if (dots != nullptr) kernels::row_dots_f32(end - r, columns, g + i, x->data() + i, dots + r);
-      if (scaled != nullptr)
-        kernels::scale_rows_f32(end - r, columns, g + i, factors->data() + r, scaled + i);
-    });
+    parallel_for(
+        rows, kernels::row_grain(columns, kernels::kRereadGrain), [&](int64_t r, int64_t end) {
+          const int64_t i = r * columns;
+          if (dots != nullptr)
+            kernels::row_dots_f32(end - r, columns, g + i, x->data() + i, dots + r);
+          if (scaled != nullptr)
+            kernels::scale_rows_f32(end - r, columns, g + i, factors->data() + r, scaled + i);
+        });
     return grads;
   }
 };
+
+void check_storage(const QType& type, const FakeQuantizeOptions& options) {
+  if (options.storage == CodeStorage::kS8 && !type.is_signed)
+    throw QuantError(where(), "unsigned codes cannot be stored as signed bytes");
+}
 
 void check_params(const Tensor& x, const QParams& params, const FakeQuantizeOptions& options) {
   validate(params, where().c_str());
@@ -362,8 +390,12 @@ void check_params(const Tensor& x, const QParams& params, const FakeQuantizeOpti
                        x.shape());
     }
   }
-  if (options.storage == CodeStorage::kS8 && !params.type.is_signed) {
-    throw QuantError(where(), "unsigned codes cannot be stored as signed bytes");
+  check_storage(params.type, options);
+}
+
+void check_factor(const Tensor& x, const Tensor& factor) {
+  if (x.rank() < 1 || !(factor.shape() == Shape{x.dim(0)})) {
+    throw ShapeError(where(), "factor ", factor.shape(), " is not [C] of x [C, ...] ", x.shape());
   }
 }
 
@@ -419,9 +451,7 @@ Tensor fake_quantize_scaled(const Tensor& x,
                             const QParams& params,
                             const FakeQuantizeOptions& options) {
   check_params(x, params, options);
-  if (x.rank() < 1 || !(factor.shape() == Shape{x.dim(0)})) {
-    throw ShapeError(where(), "factor ", factor.shape(), " is not [C] of x [C, ...] ", x.shape());
-  }
+  check_factor(x, factor);
   if (params.type.bits > 8 || params.axis > 0) {
     throw QuantError(where(),
                      "scaled values need at most 8 bits and axis -1 or 0, got ",
@@ -442,21 +472,13 @@ Tensor fake_quantize_chosen(const Tensor& x,
                             const ChooseParams& choose,
                             const FakeQuantizeOptions& options) {
   validate(type, where());
-  if (x.rank() < 1 || x.elements() == 0 ||
-      (factor.defined() && !(factor.shape() == Shape{x.dim(0)}))) {
-    throw ShapeError(where(),
-                     "x ",
-                     x.shape(),
-                     " has no element, or has other channels than the factor ",
-                     factor.defined() ? factor.shape() : Shape{});
-  }
-  if (type.bits > 8 || options.clamped ||
-      (options.storage == CodeStorage::kS8 && !type.is_signed)) {
-    throw QuantError(where(),
-                     "chosen parameters need at most 8 bits, a signed type for signed bytes, and "
-                     "a gradient that is not clamped; got ",
-                     type);
-  }
+  if (type.bits > 8)
+    throw QuantError(where(), "chosen parameters need at most 8 bits, got ", type.bits);
+  if (options.clamped) throw QuantError(where(), "chosen parameters need options.clamped = false");
+  check_storage(type, options);
+  if (factor.defined()) check_factor(x, factor);
+  if (x.rank() < 1 || x.elements() == 0)
+    throw ShapeError(where(), "x ", x.shape(), " has no element to choose parameters from");
   Quantized result = quantize_chosen(x, factor, type, choose, options.storage);
   QParams params = result.y.codes()->params;
   if (!options.codes) result.y = decoded(result.y);

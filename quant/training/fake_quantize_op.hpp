@@ -58,13 +58,14 @@ Tensor fake_quantize_scaled(const Tensor& x,
 using ChooseParams = std::function<ScaleZero(int64_t channel, const Range& range)>;
 
 /// fake_quantize_scaled, or fake_quantize if `factor` is undefined, with parameters for each
-/// channel of axis 0 that `choose` finds from the range of x, before the factor. A channel is read,
-/// its parameters are chosen and it is quantized before the next one. Every gradient passes:
-/// options.clamped must be false.
+/// channel of axis 0 that `choose` finds from the range of x, before the factor. Each thread
+/// finishes a channel before it starts the next, so that the channel is read from memory once.
 /// Shapes: x [C, ...] with at least one element, factor [C] or undefined  ->  y like x.
-/// Throws: what `choose` throws for the first channel for which it throws; DataError if x * factor
-/// has a NaN or an infinity; ShapeError unless factor is [C]; QuantError if the type has more than
-/// 8 bits, or is unsigned and options.storage is CodeStorage::kS8.
+/// Gradient: passes everywhere, because options.clamped must be false.
+/// Throws: what `choose` throws, for the first channel for which it throws; DataError if x * factor
+/// has a NaN or an infinity; ShapeError if x has no element or factor is not [C]; QuantError if the
+/// type is not valid, has more than 8 bits, or is unsigned although options.storage is
+/// CodeStorage::kS8, if options.clamped is set, or if a chosen parameter is not valid.
 Tensor fake_quantize_chosen(const Tensor& x,
                             const Tensor& factor,
                             const QType& type,

@@ -11,9 +11,10 @@
 namespace quantrain::quant {
 namespace {
 
-// The range times the factor. If the product for either end is NaN (0 times infinity), both ends of
-// the result are NaN.
-Range scaled(const Range& range, float factor) {
+// The range of channel c times its factor; an undefined factor is 1. If the product for either end
+// is NaN (0 times infinity), both ends of the result are NaN.
+Range scaled(const Range& range, const Tensor& factors, int64_t c) {
+  const float factor = factors.defined() ? factors.data()[c] : 1.0f;
   const float a = range.min * factor;
   const float b = range.max * factor;
   if (std::isnan(a) || std::isnan(b)) return {a + b, a + b};
@@ -38,11 +39,10 @@ std::vector<Range> ranges(const Tensor& w, const Tensor& factor) {
   const Floats w_floats = w.floats();
   kernels::min_max_channels_f32(
       w.elements(), outputs, w.elements() / outputs, w_floats, min.data(), max.data());
-  const float* const factors = factor.defined() ? factor.data() : nullptr;
   std::vector<Range> result;
   result.reserve(min.size());
   for (size_t o = 0; o < min.size(); ++o)
-    result.push_back(scaled({min[o], max[o]}, factors != nullptr ? factors[o] : 1.0f));
+    result.push_back(scaled({min[o], max[o]}, factor, static_cast<int64_t>(o)));
   return result;
 }
 
@@ -58,6 +58,8 @@ WeightQuantizer::WeightQuantizer(const WeightConfig& config,
   const bool learned = config.estimator == Estimator::kLearned;
   if (learned && config.scheme == QScheme::kAffine)
     throw QuantError("WeightQuantizer", "a learned scale needs symmetric weights");
+  if (own.weight.elements() == 0)
+    throw ShapeError("WeightQuantizer", "the weight ", own.weight.shape(), " has no element");
   const int64_t channels = config.per_channel ? own.weight.dim(0) : 1;
   scale_ = Tensor::full({channels}, 1.0f);
   if (learned) start_scale(own);
@@ -195,25 +197,21 @@ Weights WeightQuantizer::apply(const Weights& own, const Tensor& x) {
                                     .codes = simulation() == Simulation::kInteger};
   const bool learns =
       config_.estimator == Estimator::kLearned && phase() == Phase::kTraining && !is_given();
-  const bool channels = config_.per_channel && own.weight.elements() > 0;
-  if (channels && !options.clamped && !learns && !is_given()) {
-    const float* const factors = factor.defined() ? factor.data() : nullptr;
+  if (learns) {
+    const Tensor folded = folding_ ? fold_weight(own.weight, *folding_) : own.weight;
+    const QParams params = params_for(own.weight, factor, choose);
+    weights.weight = fake_quantize_learned(folded, scale_, params, options);
+  } else if (config_.per_channel && !options.clamped && !is_given()) {
+    // Without a mask of the clamped weights, each channel is quantized as soon as its range is
+    // known.
     weights.weight = fake_quantize_chosen(
         own.weight,
         factor,
         empty_params().type,
-        [&](int64_t c, const Range& range) {
-          return choose(c, scaled(range, factors != nullptr ? factors[c] : 1.0f));
-        },
+        [&](int64_t c, const Range& range) { return choose(c, scaled(range, factor, c)); },
         options);
-    if (folding_ && folding_->uses_batch_statistics()) weights.bias = Tensor();
-    return weights;
-  }
-  const QParams params = params_for(own.weight, factor, choose);
-  if (learns) {
-    const Tensor folded = folding_ ? fold_weight(own.weight, *folding_) : own.weight;
-    weights.weight = fake_quantize_learned(folded, scale_, params, options);
   } else {
+    const QParams params = params_for(own.weight, factor, choose);
     weights.weight = folding_ ? fake_quantize_scaled(own.weight, factor, params, options)
                               : fake_quantize(own.weight, params, options);
   }

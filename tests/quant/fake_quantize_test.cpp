@@ -6,11 +6,13 @@
 
 #include "framework/autograd/ops.hpp"
 #include "framework/core/error.hpp"
+#include "framework/core/parallel.hpp"
 #include "layers/dry_run.hpp"
 #include "layers/state.hpp"
 #include "quant/training/scopes.hpp"
 #include "tests/catch.hpp"
 #include "tests/tensors.hpp"
+#include "tests/threads.hpp"
 
 namespace quantrain::quant {
 namespace {
@@ -117,38 +119,47 @@ TEST_CASE("parameters that are chosen for each channel give what given ones do, 
   const QType type{.bits = 8, .is_signed = true, .narrow = true};
   const auto choose = [&](int64_t channel, const Range& range) {
     return ScaleZero{weight_scale(std::max(-range.min, range.max), 0.0f, 1.0f, type, "test"),
-                     static_cast<int32_t>(channel) - 2};
+                     static_cast<int32_t>(channel % 5) - 2};
   };
-  for (const Shape& shape : {Shape{5, 1}, Shape{5, 7}, Shape{5, 3, 2, 4}}) {
+  // The last two have several blocks of rows.
+  for (const Shape& shape :
+       {Shape{5, 1}, Shape{5, 7}, Shape{5, 3, 2, 4}, Shape{3000, 9}, Shape{3, 40000}}) {
+    const int64_t channels = shape[0];
+    Tensor x = quantrain::test::random_tensor(shape, 3);
+    x.set_requires_grad(true);
+    QParams params{type, 0, {}, {}};
+    const int64_t inner = x.elements() / channels;
+    for (int64_t c = 0; c < channels; ++c) {
+      const auto [low, high] =
+          std::minmax_element(x.data() + c * inner, x.data() + (c + 1) * inner);
+      const ScaleZero chosen = choose(c, {*low, *high});
+      params.scale.push_back(chosen.scale);
+      params.zero_point.push_back(chosen.zero_point);
+    }
+    Tensor factor = quantrain::test::random_tensor({channels}, 5);
+    factor.set_requires_grad(true);
     for (const bool scaled : {false, true}) {
       for (const bool codes : {false, true}) {
-        CAPTURE(shape, scaled, codes);
         const FakeQuantizeOptions options{
             .storage = CodeStorage::kS8, .clamped = false, .codes = codes};
-        Tensor x = quantrain::test::random_tensor(shape, 3);
-        x.set_requires_grad(true);
-        Tensor factor;
-        if (scaled) factor = make_leaf({5}, {0.37f, -1.9f, 0.0f, 1e-3f, 1.0f});
-        QParams params{type, 0, {}, {}};
-        const int64_t inner = x.elements() / 5;
-        for (int64_t c = 0; c < 5; ++c) {
-          const auto [low, high] =
-              std::minmax_element(x.data() + c * inner, x.data() + (c + 1) * inner);
-          const ScaleZero chosen = choose(c, {*low, *high});
-          params.scale.push_back(chosen.scale);
-          params.zero_point.push_back(chosen.zero_point);
-        }
         const auto run = [&](Tensor y) {
           CHECK((y.kind() == ValueKind::kCodes) == codes);
           x.zero_grad();
-          if (scaled) factor.zero_grad();
+          factor.zero_grad();
           sum(mul(y, quantrain::test::random_tensor(shape, 4))).backward();
           return std::vector{
               values(y), values(x.grad()), scaled ? values(factor.grad()) : std::vector<float>()};
         };
-        CHECK(run(fake_quantize_chosen(x, factor, type, choose, options)) ==
-              run(scaled ? fake_quantize_scaled(x, factor, params, options)
-                         : fake_quantize(x, params, options)));
+        const auto given = run(scaled ? fake_quantize_scaled(x, factor, params, options)
+                                      : fake_quantize(x, params, options));
+        for (const int threads : quantrain::test::thread_counts({1, 2, 3})) {
+          CAPTURE(shape, scaled, codes, threads);
+          set_threads(threads);
+          const Tensor used = scaled ? factor : Tensor();
+          const bool equal = run(fake_quantize_chosen(x, used, type, choose, options)) == given;
+          CHECK(equal);
+        }
+        set_threads(0);
       }
     }
   }
@@ -156,27 +167,58 @@ TEST_CASE("parameters that are chosen for each channel give what given ones do, 
 
 TEST_CASE("chosen parameters are refused where they do not fit", "[quant][fake_quantize]") {
   const QType type{.bits = 8, .is_signed = true};
-  const auto choose = [](int64_t, const Range&) { return ScaleZero{1.0f, 0}; };
-  const Tensor x = Tensor::full({2, 3}, 2.0f);
   const FakeQuantizeOptions plain{.storage = CodeStorage::kS8, .clamped = false};
-  const auto run =
-      [&](const Tensor& values, const Tensor& factor, const QType& wanted, bool clamped) {
-        FakeQuantizeOptions options = plain;
-        options.clamped = clamped;
-        return fake_quantize_chosen(values, factor, wanted, choose, options);
-      };
-  QUANTRAIN_CHECK_ERROR(run(x, Tensor::full({3}, 1.0f), type, false),
+  const FakeQuantizeOptions clamped{.storage = CodeStorage::kS8};
+  const auto one = [](int64_t, const Range&) { return ScaleZero{1.0f, 0}; };
+  const Tensor x = Tensor::full({2, 3}, 2.0f);
+  QUANTRAIN_CHECK_ERROR(fake_quantize_chosen(x, Tensor::full({3}, 1.0f), type, one, plain),
                         ShapeError,
-                        "x [2, 3] has no element, or has other channels than the factor [3]");
+                        "factor [3] is not [C] of x [C, ...] [2, 3]");
+  QUANTRAIN_CHECK_ERROR(fake_quantize_chosen(Tensor::zeros({2, 0}), Tensor(), type, one, plain),
+                        ShapeError,
+                        "x [2, 0] has no element to choose parameters from");
   QUANTRAIN_CHECK_ERROR(
-      run(Tensor::zeros({2, 0}), Tensor(), type, false), ShapeError, "x [2, 0] has no element");
+      fake_quantize_chosen(x, Tensor(), {.bits = 16, .is_signed = true}, one, plain),
+      QuantError,
+      "chosen parameters need at most 8 bits, got 16");
+  QUANTRAIN_CHECK_ERROR(fake_quantize_chosen(x, Tensor(), {.bits = 8}, one, plain),
+                        QuantError,
+                        "unsigned codes cannot be stored as signed bytes");
+  QUANTRAIN_CHECK_ERROR(fake_quantize_chosen(x, Tensor(), type, one, clamped),
+                        QuantError,
+                        "chosen parameters need options.clamped = false");
   QUANTRAIN_CHECK_ERROR(
-      run(x, Tensor(), {.bits = 16, .is_signed = true}, false), QuantError, "at most 8 bits");
-  QUANTRAIN_CHECK_ERROR(run(x, Tensor(), {.bits = 8}, false), QuantError, "a signed type");
-  QUANTRAIN_CHECK_ERROR(run(x, Tensor(), type, true), QuantError, "not clamped");
-  QUANTRAIN_CHECK_ERROR(run(x, Tensor::full({2}, std::numeric_limits<float>::max()), type, false),
-                        DataError,
-                        "has a NaN or an infinity");
+      fake_quantize_chosen(
+          x, Tensor::full({2}, std::numeric_limits<float>::max()), type, one, plain),
+      DataError,
+      "has a NaN or an infinity");
+  const auto zero = [](int64_t, const Range&) { return ScaleZero{0.0f, 0}; };
+  QUANTRAIN_CHECK_ERROR(fake_quantize_chosen(x, Tensor(), type, zero, plain),
+                        QuantError,
+                        "[fake_quantize] scale of channel 0 is not positive");
+}
+
+TEST_CASE("the first channel without parameters is reported, with any number of threads",
+          "[quant][fake_quantize]") {
+  const QType type{.bits = 8, .is_signed = true};
+  const FakeQuantizeOptions plain{.storage = CodeStorage::kS8, .clamped = false};
+  Tensor x = Tensor::full({9000, 9}, 1.0f);
+  const auto choose = [](int64_t channel, const Range& range) {
+    if (channel % 1000 == 700 || std::isnan(range.min))
+      throw DataError("test", "channel ", channel);
+    return ScaleZero{1.0f, 0};
+  };
+  const auto check = [&](const char* message) {
+    for (const int threads : quantrain::test::thread_counts({1, 2, 3})) {
+      set_threads(threads);
+      QUANTRAIN_CHECK_ERROR(
+          fake_quantize_chosen(x, Tensor(), type, choose, plain), DataError, message);
+    }
+    set_threads(0);
+  };
+  check("[test] channel 700");
+  x.mutable_data()[3 * 9 + 1] = std::nanf("");
+  check("[test] channel 3");
 }
 
 TEST_CASE("scaling inside the quantization refuses what it cannot scale",

@@ -89,6 +89,32 @@ TEST_CASE("in LSQ's gradient of a learned weight scale, n counts all weights tha
   }
 }
 
+TEST_CASE("apply() uses the parameters that params() returns", "[quant][weights]") {
+  const Tensor w = random_normal({70, 300}, 1);
+  for (const bool per_channel : {false, true}) {
+    for (const QScheme scheme : {QScheme::kSymmetric, QScheme::kAffine}) {
+      for (const Estimator estimator : {Estimator::kClamped, Estimator::kPlain}) {
+        for (const bool narrow : {false, true}) {
+          CAPTURE(per_channel, scheme == QScheme::kAffine, estimator == Estimator::kPlain, narrow);
+          const WeightConfig config{.narrow = narrow,
+                                    .per_channel = per_channel,
+                                    .scheme = scheme,
+                                    .estimator = estimator};
+          WeightQuantizer quantizer(config, {w, {}}, nullptr);
+          const Tensor y = quantizer.apply({w, {}}, Tensor::zeros({1, 300})).weight;
+          CHECK(y.codes()->params == quantizer.params());
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a weight without elements is refused", "[quant][weights]") {
+  QUANTRAIN_CHECK_ERROR(WeightQuantizer({}, {Tensor::zeros({3, 0}), {}}, nullptr),
+                        ShapeError,
+                        "[WeightQuantizer] the weight [3, 0] has no element");
+}
+
 TEST_CASE(
     "a folded bias has the same value in training and in evaluation, but no gradient in training",
     "[quant][weights]") {

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <exception>
 #include <initializer_list>
-#include <mutex>
 
 #include "framework/core/buffer.hpp"
 #include "framework/core/parallel.hpp"
@@ -257,43 +255,6 @@ bool quantize_columns_f32_u8(int64_t rows,
     quantize(count, values, q, codes + i, part(mask, i), &part_finite);
     if (!part_finite) finite.store(false, std::memory_order_relaxed);
   });
-  return finite;
-}
-
-bool quantize_rows_f32_u8(
-    int64_t rows,
-    int64_t columns,
-    const float* x,
-    const std::function<QuantizeF32(int64_t row, float min, float max)>& params,
-    uint8_t* codes) {
-  std::atomic<bool> finite = true;
-  std::mutex mutex;
-  int64_t failed = rows;  // the first row for which params threw
-  std::exception_ptr error;
-  const auto min_max = float_table().min_max_f32;
-  const auto quantize = integer_table().quantize_f32_u8;
-  parallel_for(rows, row_grain(columns, kRereadGrain), [&](int64_t r, int64_t end) {
-    bool block_finite = true;
-    try {
-      for (; r < end; ++r) {
-        const float* const row = x + r * columns;
-        float min = 0.0f;
-        float max = 0.0f;
-        min_max(columns, row, &min, &max);
-        bool row_finite = true;
-        quantize(columns, row, params(r, min, max), codes + r * columns, nullptr, &row_finite);
-        block_finite = block_finite && row_finite;
-      }
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      if (r < failed) {
-        failed = r;
-        error = std::current_exception();
-      }
-    }
-    if (!block_finite) finite.store(false, std::memory_order_relaxed);
-  });
-  if (error != nullptr) std::rethrow_exception(error);
   return finite;
 }
 

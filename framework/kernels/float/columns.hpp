@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 
 #include "framework/kernels/params.hpp"
 
@@ -60,16 +59,6 @@ bool quantize_columns_f32_u8(int64_t rows,
                              const QuantizeF32& q,
                              uint8_t* codes,
                              uint8_t* mask);
-/// Quantizes the rows of x. params(r, min, max) returns the parameters of row r, whose smallest and
-/// largest element are min and max (both NaN if an element is); columns >= 1. Otherwise like
-/// quantize_f32_u8. If params throws for several rows, the exception of the first one reaches the
-/// caller.
-bool quantize_rows_f32_u8(
-    int64_t rows,
-    int64_t columns,
-    const float* x,
-    const std::function<QuantizeF32(int64_t row, float min, float max)>& params,
-    uint8_t* codes);
 /// sum_grad[c] = sum of g[:, c]; sum_grad_x[c] = sum of g[:, c] * (x[:, c] - mean[c]). g is grad_y
 /// where the mask has a 1, else 0. A null mask has only ones; with another, `columns` is a multiple
 /// of 8.

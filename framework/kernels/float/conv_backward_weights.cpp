@@ -32,7 +32,9 @@ constexpr int64_t kLongestChain = 768;
 constexpr int64_t kBlockPixels = 128;
 constexpr int64_t kTileRows = 9;  // for at most this many rows, blocks of kLongestChain are faster
 constexpr int64_t kMostSegments = 256;
-constexpr int64_t kManyChannels = 8;  // with at least this many channels, one tap fills a tile
+// With at least this many channels, one tap fills a tile; the shortest run of neighbouring rows
+// that is worth a tile of its own.
+constexpr int64_t kManyChannels = 8;
 
 struct WeightsGradient {
   Conv2dShape s;

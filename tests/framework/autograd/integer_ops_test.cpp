@@ -7,7 +7,9 @@
 #include "framework/autograd/ops.hpp"
 #include "framework/autograd/ops/elementwise.hpp"
 #include "framework/core/error.hpp"
+#include "framework/core/parallel.hpp"
 #include "tests/framework/autograd/codes.hpp"
+#include "tests/threads.hpp"
 
 // Operations on codes and accumulators, other than linear layers and convolutions. Numbers in
 // parentheses, such as (8), refer to equations of docs/quantization.md.
@@ -171,6 +173,35 @@ TEST_CASE("add of codes rounds once, by (11)", "[autograd][add][integer]") {
       test::check_requantize(y, to, unclamped);
       test::check_requantize(relu(y), to, unclamped);
     }
+  }
+}
+
+TEST_CASE("a sum of codes has the floats, range and masks of the sum of its floats",
+          "[autograd][add][integer]") {
+  for (const int64_t n : {1, 7, 2047, 2049, 32769, 100001}) {
+    const Tensor a = activations({n}, {8, false, false}, 0.013f, 128, 1);
+    const Tensor b = activations({n}, {8, false, false}, 0.021f, 120, 2);
+    const Tensor y = add({a, b, a});
+    const Tensor floats = add({as_floats(a), as_floats(b), as_floats(a)});
+    const auto& sum = TensorAccess::accumulators(y);
+    for (const int threads : test::thread_counts({1, 2, 3})) {
+      CAPTURE(n, threads);
+      set_threads(threads);
+      Buffer<float> all(n);
+      sum->to_float(all.data());
+      CHECK(std::vector<float>(all.begin(), all.end()) == values(floats));
+      for (const Activation activation :
+           {Activation::kNone, Activation::kRelu, Activation::kRelu6}) {
+        CHECK(sum->range(n, activation) == sum->Accumulators::range(n, activation));
+        if (activation == Activation::kNone) continue;
+        std::vector<uint8_t> mask(static_cast<size_t>((n + 7) / 8));
+        std::vector<uint8_t> of_floats(mask.size());
+        sum->activation_mask(n, activation, mask.data());
+        sum->Accumulators::activation_mask(n, activation, of_floats.data());
+        CHECK(mask == of_floats);
+      }
+    }
+    set_threads(0);
   }
 }
 

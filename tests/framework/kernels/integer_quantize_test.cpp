@@ -4,9 +4,7 @@
 #include <limits>
 
 #include "framework/arithmetic/quantize.hpp"
-#include "framework/kernels/float/columns.hpp"
 #include "framework/kernels/float/elementwise.hpp"
-#include "framework/kernels/float/ranges.hpp"
 #include "tests/framework/kernels/integer_testing.hpp"
 
 using namespace quantrain;
@@ -147,70 +145,6 @@ TEST_CASE("quantization along channels uses each channel's parameters", "[kernel
       });
     }
   }
-}
-
-TEST_CASE("rows are quantized with parameters that are chosen from their ranges",
-          "[kernels][integer]") {
-  Random random(14);
-  const std::pair<int64_t, int64_t> sizes[] = {
-      {1, 1}, {5, 1}, {3, 7}, {9, 16}, {4, 100}, {700, 83}, {2, 40000}};
-  for (const auto& [rows, columns] : sizes) {
-    CAPTURE(rows, columns);
-    const std::vector<float> x = random_floats(rows * columns, 2.0f, random);
-    const auto choose = [](int64_t row, float min, float max) {
-      return QuantizeF32{.scale = (max - min) / 100.0f + 0.01f,
-                         .zero_point = static_cast<int32_t>(row % 7),
-                         .qmin = -127,
-                         .qmax = 127,
-                         .offset = 128,
-                         .factor = 1.5f};
-    };
-    std::vector<float> min(static_cast<size_t>(rows));
-    std::vector<float> max(min.size());
-    min_max_channels_f32(rows * columns, rows, columns, x.data(), min.data(), max.data());
-    std::vector<QuantizeF32> q;
-    for (int64_t r = 0; r < rows; ++r)
-      q.push_back(choose(r, min[static_cast<size_t>(r)], max[static_cast<size_t>(r)]));
-    std::vector<uint8_t> separate(x.size());
-    CHECK(quantize_channels_f32_u8(
-        rows * columns, rows, columns, x.data(), q.data(), separate.data(), nullptr));
-    for_each_isa([&, rows = rows, columns = columns] {
-      std::vector<uint8_t> codes(x.size());
-      CHECK(quantize_rows_f32_u8(rows, columns, x.data(), choose, codes.data()));
-      CHECK(codes == separate);
-    });
-  }
-  CHECK(quantize_rows_f32_u8(0, 3, nullptr, {}, nullptr));
-}
-
-TEST_CASE("quantizing rows reports infinite values and the first row without parameters",
-          "[kernels][integer]") {
-  constexpr int64_t kRows = 5000;
-  constexpr int64_t kColumns = 9;
-  std::vector<float> x(kRows * kColumns, 1.0f);
-  std::vector<uint8_t> codes(x.size());
-  const auto overflows = [&](int64_t row) {
-    return quantize_rows_f32_u8(
-        kRows,
-        kColumns,
-        x.data(),
-        [&](int64_t r, float, float) { return QuantizeF32{.factor = r == row ? 1e38f : 1.0f}; },
-        codes.data());
-  };
-  x[4321 * kColumns + 8] = 10.0f;
-  CHECK_FALSE(overflows(4321));
-  CHECK(overflows(4320));
-  const auto refuse = [](int64_t row, float min, float max) {
-    if (row % 1000 == 700 || std::isnan(min)) throw DataError("row", row, " to ", max);
-    return QuantizeF32{};
-  };
-  for_each_thread_count([&] {
-    CHECK_THROWS_WITH(quantize_rows_f32_u8(kRows, kColumns, x.data(), refuse, codes.data()),
-                      "[row] 700 to 1");
-  });
-  x[3 * kColumns + 1] = std::nanf("");
-  CHECK_THROWS_WITH(quantize_rows_f32_u8(kRows, kColumns, x.data(), refuse, codes.data()),
-                    "[row] 3 to nan");
 }
 
 TEST_CASE("quantization gives the same codes and masks for any number of threads",
