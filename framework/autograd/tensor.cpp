@@ -269,6 +269,18 @@ const std::shared_ptr<const Accumulators>& TensorAccess::accumulators(const Tens
   return x.state().accumulators;
 }
 
+Tensor TensorAccess::take_sums(const Tensor& x) {
+  if (handles(x) != 1 || accumulators(x).use_count() != 1) return Tensor();
+  Tensor::State& s = x.state();
+  Tensor y(std::make_shared<Tensor::State>());
+  y.state_->shape = s.shape;
+  y.state_->floats = std::make_shared<Buffer<float>>(
+      std::const_pointer_cast<Accumulators>(s.accumulators)->take_sums());
+  y.state_->version = std::make_shared<uint64_t>(0);
+  s.accumulators = nullptr;
+  return y;
+}
+
 Activation TensorAccess::activation(const Tensor& x) { return x.state().activation; }
 
 Tensor TensorAccess::as_floats(const Tensor& x) {

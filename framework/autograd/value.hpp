@@ -134,6 +134,9 @@ class Accumulators {
   };
   /// std::nullopt except for linear and convolution.
   virtual std::optional<Sums> sums() const { return std::nullopt; }
+  /// The memory of sums(), for a caller who is the only one to hold this object and drops it
+  /// afterwards. Only if sums() has a value.
+  virtual Buffer<int32_t> take_sums() { return {}; }
 };
 
 }  // namespace quantrain

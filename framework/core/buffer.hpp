@@ -11,7 +11,8 @@ namespace quantrain {
 /// Memory for values. Blocks are aligned to kAlignment bytes and followed by kSlack readable bytes,
 /// so that a kernel may load a whole vector at the end. Large blocks start at varying offsets in a
 /// page, so that equal indices of two blocks do not compete for one cache set. Blocks of 2 MiB and
-/// more ask the system for large pages. Freed blocks are kept by size class and reused. Safe to call from several threads.
+/// more ask the system for large pages. Freed blocks are kept by size class and reused. Safe to
+/// call from several threads.
 namespace pool {
 
 inline constexpr size_t kAlignment = 64;
@@ -49,6 +50,13 @@ class Buffer {
   /// kMaxBytes.
   explicit Buffer(int64_t size)
       : data_(static_cast<T*>(pool::allocate(bytes(size)))), size_(size) {}
+  /// Takes the memory of a buffer whose elements have the same size.
+  template <class U>
+  explicit Buffer(Buffer<U>&& other) noexcept
+      : data_(reinterpret_cast<T*>(std::exchange(other.data_, nullptr))),
+        size_(std::exchange(other.size_, 0)) {
+    static_assert(sizeof(T) == sizeof(U));
+  }
   Buffer(Buffer&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
   Buffer& operator=(Buffer&& other) noexcept {
@@ -80,6 +88,9 @@ class Buffer {
     const auto count = static_cast<size_t>(size);
     return count <= pool::kMaxBytes / sizeof(T) ? count * sizeof(T) : pool::kMaxBytes + 1;
   }
+
+  template <class U>
+  friend class Buffer;
 
   T* data_ = nullptr;
   int64_t size_ = 0;

@@ -211,34 +211,28 @@ struct Running {
   Tensor& variance;
 };
 
-// Integer sums, if x holds those of a product, and its last axis is still that of the product.
-std::optional<Accumulators::Sums> integer_sums(const Tensor& x) {
+// The scales of the integer sums of x, if x holds those of a product, and its last axis is still
+// that of the product; else empty.
+std::vector<double> scales_of_sums(const Tensor& x) {
   if (x.kind() != ValueKind::kAccumulators || TensorAccess::activation(x) != Activation::kNone)
-    return std::nullopt;
+    return {};
   std::optional<Accumulators::Sums> sums = TensorAccess::accumulators(x)->sums();
   const bool fits = sums && std::ssize(sums->scale) == x.dim(-1);  // a reshape may change the axis
-  return fits ? std::move(sums) : std::nullopt;
+  return fits ? std::move(sums->scale) : std::vector<double>();
 }
 
-// If `sums` is set, first writes them to x, as floats.
-Moments moments(const Tensor& x, const std::optional<Accumulators::Sums>& sums, bool with_range) {
+// If `scale` is not empty, x holds integer sums, which first become floats.
+Moments moments(const Tensor& x, const std::vector<double>& scale, bool with_range) {
   const int64_t c = x.dim(-1);
   const int64_t n = values_per_channel(x);
   Moments m{Channels(static_cast<size_t>(c)), Channels(static_cast<size_t>(c))};
   Channels min(with_range ? m.mean.size() : 0);
   Channels max(min.size());
   float* const low = with_range ? min.data() : nullptr;
-  if (sums) {
-    Tensor written = x;
-    kernels::column_moments_s32_f32(n,
-                                    c,
-                                    sums->values,
-                                    sums->scale.data(),
-                                    written.mutable_data(),
-                                    m.mean.data(),
-                                    m.variance.data(),
-                                    low,
-                                    max.data());
+  if (!scale.empty()) {
+    Tensor sums = x;
+    kernels::column_moments_s32_f32(
+        n, c, scale.data(), sums.mutable_data(), m.mean.data(), m.variance.data(), low, max.data());
   } else {
     const Floats values = x.floats();
     kernels::column_moments_f32(n, c, values, m.mean.data(), m.variance.data(), low, max.data());
@@ -366,7 +360,7 @@ Tensor batch_norm(const Tensor& x,
   check_running(kBatchNorm, running_mean, running_variance);
   const bool waits = options.last_use && !keeps_values() && TensorAccess::can_take_floats(x);
   // A FakeQuantize seldom follows this function, so the range is not wanted.
-  Statistics s = options.training ? batch_statistics(moments(x, std::nullopt, false),
+  Statistics s = options.training ? batch_statistics(moments(x, {}, false),
                                                      values_per_channel(x),
                                                      Tensor(),
                                                      Tensor(),
@@ -410,9 +404,16 @@ Tensor rescaled_batch_norm(const Tensor& x,
     throw GraphError(kRescaled, "only batch statistics cancel the factor: set the option training");
   const bool own_floats = x.kind() != ValueKind::kFloat || TensorAccess::can_take_floats(x);
   const bool waits = options.last_use && !keeps_values() && own_floats;
-  const std::optional<Accumulators::Sums> sums = integer_sums(x);
-  const Tensor values = sums ? Tensor::empty(x.shape()) : TensorAccess::as_floats(x);
-  Moments of_batch = moments(values, sums, waits);
+  // If nobody else reads integer sums, the floats take their memory.
+  std::vector<double> scale;
+  if (options.last_use && !keeps_values()) scale = scales_of_sums(x);
+  Tensor values;
+  if (!scale.empty()) values = TensorAccess::take_sums(x);
+  if (!values.defined()) {
+    scale.clear();
+    values = TensorAccess::as_floats(x);
+  }
+  Moments of_batch = moments(values, scale, waits);
   Statistics s = batch_statistics(
       of_batch, values_per_channel(x), factor, shift, {running_mean, running_variance}, options);
   Pass pass = normalisation(s, gamma, beta, std::move(of_batch.range));

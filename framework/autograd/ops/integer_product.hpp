@@ -45,6 +45,7 @@ class ProductAccumulators : public Accumulators {
   void activation_mask(int64_t n, Activation activation, uint8_t* mask) const override;
   Range range(int64_t n, Activation activation) const override;
   std::optional<Sums> sums() const override { return Sums{values_.data(), scale_, operation_}; }
+  Buffer<int32_t> take_sums() override { return std::move(values_); }
 
  private:
   int64_t channels() const { return static_cast<int64_t>(scale_.size()); }

@@ -185,16 +185,15 @@ void column_moments_f32(int64_t rows,
 
 void column_moments_s32_f32(int64_t rows,
                             int64_t columns,
-                            const int32_t* sums,
                             const double* scale,
                             float* x,
                             float* mean,
                             float* variance,
                             float* min,
                             float* max) {
-  const auto dequantize = integer_table().dequantize_s32_f32;
+  const auto kernel = float_table().scale_columns_s32_f32;
   column_moments(rows, columns, x, mean, variance, min, max, [&](int64_t r, int64_t end) {
-    dequantize(end - r, columns, sums + r * columns, scale, x + r * columns);
+    kernel(end - r, columns, scale, x + r * columns);
   });
 }
 

@@ -29,10 +29,10 @@ void column_moments_f32(int64_t rows,
                         float* variance,
                         float* min = nullptr,
                         float* max = nullptr);
-/// The same for x[r, c] = float(scale[c] * sums[r, c]), which it writes first.
+/// The same for integer sums: x's memory holds int32, and x[r, c] first becomes
+/// float(scale[c] * that integer), with the product in double.
 void column_moments_s32_f32(int64_t rows,
                             int64_t columns,
-                            const int32_t* sums,
                             const double* scale,
                             float* x,
                             float* mean,

@@ -1,3 +1,5 @@
+#include <cstring>
+
 #include "framework/kernels/reference/reference.hpp"
 
 namespace quantrain::kernels::reference {
@@ -11,6 +13,14 @@ void sum_f32(int64_t n, const float* x, float* sum) {
 void scale_rows_f32(int64_t rows, int64_t columns, const float* x, const float* factors, float* y) {
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t c = 0; c < columns; ++c) y[r * columns + c] = x[r * columns + c] * factors[r];
+  }
+}
+
+void scale_columns_s32_f32(int64_t rows, int64_t columns, const double* scale, float* x) {
+  for (int64_t i = 0; i < rows * columns; ++i) {
+    int32_t sum = 0;
+    std::memcpy(&sum, x + i, sizeof sum);
+    x[i] = static_cast<float>(scale[i % columns] * sum);
   }
 }
 

@@ -39,6 +39,22 @@ void scale_rows_f32(int64_t rows, int64_t columns, const float* x, const float* 
   }
 }
 
+// x is read and written by memcpy, because its memory holds integers before and floats afterwards.
+template <class Arch>
+void scale_columns_s32_f32(int64_t rows, int64_t columns, const double* scale, float* x) {
+  constexpr int64_t kSize = sizeof(float);
+  static_assert(sizeof(int32_t) == kSize);
+  for (int64_t r = 0; r < rows; ++r) {
+    char* const row = reinterpret_cast<char*>(x + r * columns);
+    for (int64_t c = 0; c < columns; ++c) {
+      int32_t sum = 0;
+      __builtin_memcpy(&sum, row + c * kSize, kSize);
+      const float y = static_cast<float>(scale[c] * sum);
+      __builtin_memcpy(row + c * kSize, &y, kSize);
+    }
+  }
+}
+
 // dots[r] is the dot product of row r of `a` and row r of `b`. The products are added in the order
 // in which sum_f32 adds its terms. Rows that fit into one chain are summed side by side, so that no
 // addition waits for the previous one.

@@ -4,8 +4,10 @@
 #include "framework/arithmetic/fixed_point.hpp"
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/ops/avg_pool2d.hpp"
+#include "framework/autograd/ops/batch_norm.hpp"
 #include "framework/autograd/ops/conv2d.hpp"
 #include "framework/autograd/ops/linear.hpp"
+#include "framework/autograd/ops/mul.hpp"
 #include "framework/autograd/ops/reshape.hpp"
 #include "framework/core/error.hpp"
 #include "tests/framework/autograd/codes.hpp"
@@ -158,6 +160,64 @@ TEST_CASE("accumulators have the range and activation masks of the floats they r
     TensorAccess::accumulators(y)->Accumulators::activation_mask(
         y.elements(), activation, of_floats.data());
     CHECK(mask == of_floats);
+  }
+}
+
+TEST_CASE("a batch norm takes the memory of integer sums if nobody else holds them",
+          "[autograd][linear][integer]") {
+  const Tensor x =
+      random_codes({90, 24}, activation_params({8, false, false}, 0.11f, 128), CodeStorage::kU8, 3);
+  const Tensor weight = random_weight({16, 24}, 8, 4);
+  const auto product = [&] { return linear(x, weight, exact_bias(16)); };
+  const auto normalise = [](const Tensor& h, bool last_use) {
+    const Tensor one = Tensor::full({h.dim(-1)}, 1.0f);
+    const Tensor two = Tensor::full({h.dim(-1)}, 2.0f);
+    return rescaled_batch_norm(
+        h, two, Tensor(), two, one, one * 1.0f, one * 1.0f, {.last_use = last_use});
+  };
+  const std::vector<float> sums = values(product());
+  const std::vector<float> expected = values(normalise(product(), false));
+  SECTION("alone") {
+    const Tensor h = product();
+    const void* const memory = sums_of(h).values;
+    const Tensor y = normalise(h, true);
+    const Floats waiting = TensorAccess::unsettled(y);
+    CHECK(static_cast<const void*>(waiting.data()) == memory);
+    CHECK(values(y) == expected);
+    QUANTRAIN_CHECK_ERROR(values(h), GraphError, "freed");
+  }
+  SECTION("another handle") {
+    const Tensor h = product();
+    const Tensor handle = h;
+    CHECK(values(normalise(h, true)) == expected);
+    CHECK(values(handle) == sums);
+  }
+  SECTION("a tensor that shares the sums") {
+    const Tensor h = product();
+    const Tensor shares = h.detach();
+    CHECK(values(normalise(h, true)) == expected);
+    CHECK(values(shares) == sums);
+  }
+  SECTION("floats that were computed before") {
+    const Tensor h = product();
+    const std::vector<float> before = values(h);
+    CHECK(values(normalise(h, true)) == expected);
+    CHECK(before == sums);
+  }
+  SECTION("a recording") {
+    const Recording recording;
+    const Tensor y = normalise(product(), true);
+    CHECK(values(y) == expected);
+    CHECK(values(y.node()->input(0)) == sums);
+  }
+  SECTION("the caller reads them afterwards") {
+    const Tensor h = product();
+    CHECK(values(normalise(h, false)) == expected);
+    CHECK(values(h) == sums);
+  }
+  SECTION("another last axis") {
+    const Tensor flat = reshape(product(), {180, 8});
+    CHECK(values(normalise(flat, true)) == values(normalise(as_floats(flat), false)));
   }
 }
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include "framework/kernels/float/columns.hpp"
@@ -182,11 +183,11 @@ TEST_CASE("ranges of columns are exact, and moments of integer sums those of the
     dequantize_s32_f32(rows, columns, sums.data(), scale.data(), expected.data());
     check_against_reference(test::Exactly{}, [&, rows = rows, columns = columns] {
       std::vector<float> x(sums.size());
+      std::memcpy(x.data(), sums.data(), sums.size() * sizeof(float));
       std::vector<float> got(4 * width);
       std::vector<float> moments(2 * width);
       column_moments_s32_f32(rows,
                              columns,
-                             sums.data(),
                              scale.data(),
                              x.data(),
                              got.data(),
