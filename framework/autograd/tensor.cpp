@@ -42,8 +42,8 @@ std::shared_ptr<Buffer<float>> make_floats(int64_t elements) {
 
 GraphError value_was_freed() {
   return GraphError("tensor",
-                    "the value was freed, because no gradient needs it: to keep it, run the "
-                    "operations while a Recording lives");
+                    "the value was freed, because no gradient needs it, or a later layer took its "
+                    "memory: to keep it, run the operations while a Recording lives");
 }
 
 void apply(Activation activation, int64_t n, float* x) {
@@ -272,12 +272,13 @@ const std::shared_ptr<const Accumulators>& TensorAccess::accumulators(const Tens
 Tensor TensorAccess::take_sums(const Tensor& x) {
   if (handles(x) != 1 || accumulators(x).use_count() != 1) return Tensor();
   Tensor::State& s = x.state();
+  const auto sums = std::const_pointer_cast<Accumulators>(std::exchange(s.accumulators, nullptr));
   Tensor y(std::make_shared<Tensor::State>());
   y.state_->shape = s.shape;
-  y.state_->floats = std::make_shared<Buffer<float>>(
-      std::const_pointer_cast<Accumulators>(s.accumulators)->take_sums());
+  y.state_->floats = std::make_shared<Buffer<float>>(sums->take_sums());
   y.state_->version = std::make_shared<uint64_t>(0);
-  s.accumulators = nullptr;
+  if (y.state_->floats->size() != s.shape.elements())
+    throw GraphError("tensor", "the accumulators gave up ", y.state_->floats->size(), " sums");
   return y;
 }
 

@@ -19,8 +19,9 @@ class TensorAccess {
                                   Activation activation = Activation::kNone);
   /// Throws: GraphError if the kind is not kAccumulators, or the value was freed.
   static const std::shared_ptr<const Accumulators>& accumulators(const Tensor& x);
-  /// A tensor of floats in the memory of x's integer sums, which still hold the integers. x then
-  /// has no value. Undefined if another handle refers to x or its accumulators.
+  /// A tensor of floats in the memory of x's integer sums, which still holds the integers. x then
+  /// has no value, unless it was read as floats before. Undefined if another handle refers to x or
+  /// its accumulators.
   static Tensor take_sums(const Tensor& x);
   /// The activation that is still to be applied to the accumulators.
   static Activation activation(const Tensor& x);

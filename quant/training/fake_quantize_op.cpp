@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <exception>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -47,9 +48,10 @@ struct Quantized {
   Buffer<uint8_t> mask;  // empty if no gradient is stopped here
 };
 
-[[noreturn]] void refuse_values() {
-  throw DataError(where(), "input of the fake quantization has a NaN or an infinity");
+[[noreturn]] void refuse_values(const std::string& place) {
+  throw DataError(place, "input of the fake quantization has a NaN or an infinity");
 }
+[[noreturn]] void refuse_values() { refuse_values(where()); }
 
 std::shared_ptr<Codes> empty_codes(int64_t n, QParams params, CodeStorage storage) {
   auto codes = std::make_shared<Codes>();
@@ -119,18 +121,32 @@ Quantized quantize_chosen(const Tensor& x,
   const float* const factor = factors.defined() ? factors.data() : nullptr;
   const Floats floats = x.floats();
   const float* const values = floats.data();
+  const std::string place = where();  // other threads do not know this thread's scope
   const auto quantize_row = [&](int64_t row) {
     const auto channel = static_cast<size_t>(row);
     const float* const from = values + row * columns;
     Range range;
     kernels::min_max_f32(columns, from, &range.min, &range.max);
     const ScaleZero chosen = choose(row, range);
+    const bool valid = chosen.scale >= std::numeric_limits<float>::min() &&
+                       std::isfinite(chosen.scale) && chosen.zero_point >= type.qmin() &&
+                       chosen.zero_point <= type.qmax();
+    if (!valid) {
+      throw QuantError(place,
+                       "chosen scale ",
+                       chosen.scale,
+                       " and zero point ",
+                       chosen.zero_point,
+                       " of channel ",
+                       row,
+                       " are not valid");
+    }
     params.scale[channel] = chosen.scale;
     params.zero_point[channel] = chosen.zero_point;
     kernels::QuantizeF32 q = kernel_params(*codes, channel);
     if (factor != nullptr) q.factor = factor[row];
     uint8_t* const to = codes->bytes.data() + row * columns;
-    if (!kernels::quantize_f32_u8(columns, from, q, to, nullptr)) refuse_values();
+    if (!kernels::quantize_f32_u8(columns, from, q, to, nullptr)) refuse_values(place);
   };
   // Several threads may find a row without parameters. The first such row is reported.
   std::mutex mutex;
@@ -148,7 +164,6 @@ Quantized quantize_chosen(const Tensor& x,
         }
       });
   if (error != nullptr) std::rethrow_exception(error);
-  validate(params, where());
   return {Tensor::from_codes(x.shape(), codes), {}};
 }
 

@@ -58,8 +58,8 @@ Tensor fake_quantize_scaled(const Tensor& x,
 using ChooseParams = std::function<ScaleZero(int64_t channel, const Range& range)>;
 
 /// fake_quantize_scaled, or fake_quantize if `factor` is undefined, with parameters for each
-/// channel of axis 0 that `choose` finds from the range of x, before the factor. Each thread
-/// finishes a channel before it starts the next, so that the channel is read from memory once.
+/// channel of axis 0 that `choose` finds from the range of x, before the factor. A channel is
+/// quantized as soon as its parameters are known, while it is in the cache.
 /// Shapes: x [C, ...] with at least one element, factor [C] or undefined  ->  y like x.
 /// Gradient: passes everywhere, because options.clamped must be false.
 /// Throws: what `choose` throws, for the first channel for which it throws; DataError if x * factor

@@ -26,7 +26,7 @@ namespace quantrain::quant {
 /// twice in one pass, an operation that needs a FakeQuantize has no integer form or no layer of its
 /// own, or a batch norm belongs to a layer other than BatchNorm1d and BatchNorm2d; QuantError if
 /// the configuration is invalid or names unknown layers, the input's range is unknown or
-/// contradictory, a quantized layer has no outputs, or a sum is longer than longest_reduction();
+/// contradictory, a quantized weight has no elements, or a sum is longer than longest_reduction();
 /// DataError if an example's floats lie outside of QConfig::input_range. On an error, nothing is
 /// plugged in.
 void prepare_qat(Module& net, const Tensor& example, const QConfig& config);

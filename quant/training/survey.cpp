@@ -218,8 +218,8 @@ bool Survey::gives_logits(const GraphNode& node) const {
 void Survey::check_weights(const Site& site) {
   if (!site.config->quantize) return;
   const Tensor& weight = site.weights.weight;
-  if (weight.dim(0) == 0)
-    throw QuantError(site.path, "weight ", weight.shape(), " has no outputs to quantize");
+  if (weight.elements() == 0)
+    throw QuantError(site.path, "weight ", weight.shape(), " has no elements to quantize");
   const WeightConfig& config = site.config->weight;
   // Affine weights exist in simulation only.
   const bool symmetric = config.scheme == QScheme::kSymmetric;

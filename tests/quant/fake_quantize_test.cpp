@@ -193,9 +193,10 @@ TEST_CASE("chosen parameters are refused where they do not fit", "[quant][fake_q
       DataError,
       "has a NaN or an infinity");
   const auto zero = [](int64_t, const Range&) { return ScaleZero{0.0f, 0}; };
-  QUANTRAIN_CHECK_ERROR(fake_quantize_chosen(x, Tensor(), type, zero, plain),
-                        QuantError,
-                        "[fake_quantize] scale of channel 0 is not positive");
+  QUANTRAIN_CHECK_ERROR(
+      fake_quantize_chosen(x, Tensor(), type, zero, plain),
+      QuantError,
+      "[fake_quantize] chosen scale 0 and zero point 0 of channel 0 are not valid");
 }
 
 TEST_CASE("the first channel without parameters is reported, with any number of threads",
@@ -217,6 +218,18 @@ TEST_CASE("the first channel without parameters is reported, with any number of 
     set_threads(0);
   };
   check("[test] channel 700");
+  Tensor factor = Tensor::full({9000}, 1.0f);
+  factor.mutable_data()[8999] = std::numeric_limits<float>::max();
+  Tensor twos = Tensor::full({9000, 9}, 2.0f);
+  const auto one = [](int64_t, const Range&) { return ScaleZero{1.0f, 0}; };
+  for (const int threads : quantrain::test::thread_counts({1, 2, 3})) {
+    set_threads(threads);
+    const Scope scope("conv1");
+    QUANTRAIN_CHECK_ERROR(fake_quantize_chosen(twos, factor, type, one, plain),
+                          DataError,
+                          "[conv1] input of the fake quantization has a NaN or an infinity");
+  }
+  set_threads(0);
   x.mutable_data()[3 * 9 + 1] = std::nanf("");
   check("[test] channel 3");
 }

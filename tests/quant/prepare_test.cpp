@@ -311,7 +311,7 @@ TEST_CASE("prepare refuses what it cannot quantize, and plugs nothing in", "[qua
   Sequential no_outputs{Linear{Tensor::zeros({0, 12})}};
   QUANTRAIN_CHECK_ERROR(prepare_qat(no_outputs, random_images({2, 12}, 1), config),
                         QuantError,
-                        "[0] weight [0, 12] has no outputs to quantize");
+                        "[0] weight [0, 12] has no elements to quantize");
 }
 
 TEST_CASE("a layer that stays in float has sums of any length", "[quant][prepare]") {

@@ -10,7 +10,7 @@ struct BatchNormOptions {
   bool training = true;   ///< use the batch's statistics and update the running statistics
   /// true: the caller does not read or write x afterwards. If nobody else refers to x, the result
   /// is computed when it is first read, together with the ReLU or FakeQuantize that follows. Until
-  /// then, only one thread may use it.
+  /// then, only one thread may use it. If x holds integer sums, it may lose its value.
   bool last_use = false;
 };
 

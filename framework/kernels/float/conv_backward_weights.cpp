@@ -32,8 +32,8 @@ constexpr int64_t kLongestChain = 768;
 constexpr int64_t kBlockPixels = 128;
 constexpr int64_t kTileRows = 9;  // for at most this many rows, blocks of kLongestChain are faster
 constexpr int64_t kMostSegments = 256;
-// With at least this many channels, one tap fills a tile; the shortest run of neighbouring rows
-// that is worth a tile of its own.
+// With at least this many channels, one tap fills a tile. Shorter runs of neighbouring rows are not
+// worth a tile of their own.
 constexpr int64_t kManyChannels = 8;
 
 struct WeightsGradient {

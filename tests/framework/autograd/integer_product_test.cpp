@@ -198,11 +198,35 @@ TEST_CASE("a batch norm takes the memory of integer sums if nobody else holds th
     CHECK(values(normalise(h, true)) == expected);
     CHECK(values(shares) == sums);
   }
-  SECTION("floats that were computed before") {
+  SECTION("floats that were read before") {
     const Tensor h = product();
-    const std::vector<float> before = values(h);
+    const float* const before = h.data();
     CHECK(values(normalise(h, true)) == expected);
-    CHECK(before == sums);
+    CHECK(std::vector<float>(before, before + h.elements()) == sums);
+    CHECK(values(h) == sums);
+  }
+  SECTION("gradients") {
+    std::vector<float> gradients[2];
+    for (const bool takes : {false, true}) {
+      Tensor bias = test::make_leaf({16}, std::vector<float>(16, 0.0f));
+      Tensor factor = test::make_leaf({16}, std::vector<float>(16, 2.0f));
+      Tensor gamma = test::make_leaf({16}, std::vector<float>(16, 1.5f));
+      const Tensor one = Tensor::full({16}, 1.0f);
+      const Tensor y = rescaled_batch_norm(linear(x, weight, bias),
+                                           factor,
+                                           Tensor(),
+                                           gamma,
+                                           one,
+                                           one * 1.0f,
+                                           one * 1.0f,
+                                           {.last_use = takes});
+      sum(mul(y, test::random_tensor({90, 16}, 7))).backward();
+      for (const Tensor& leaf : {bias, factor, gamma}) {
+        const std::vector<float> grad = values(leaf.grad());
+        gradients[takes].insert(gradients[takes].end(), grad.begin(), grad.end());
+      }
+    }
+    CHECK(gradients[0] == gradients[1]);
   }
   SECTION("a recording") {
     const Recording recording;
