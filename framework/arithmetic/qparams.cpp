@@ -28,23 +28,27 @@ void validate(const QParams& params, std::string_view where) {
   if (!params.per_channel() && params.scale.size() != 1) {
     throw QuantError(where, "per-tensor parameters with ", params.scale.size(), " scales");
   }
-  for (size_t c = 0; c < params.scale.size(); ++c) {
-    if (!(params.scale[c] > 0.0f) || !std::isnormal(params.scale[c])) {
-      throw QuantError(
-          where, "scale of channel ", c, " is not positive, finite and normal: ", params.scale[c]);
-    }
-    if (params.zero_point[c] < type.qmin() || params.zero_point[c] > type.qmax()) {
-      throw QuantError(where,
-                       "zero point of channel ",
-                       c,
-                       " is not a code: ",
-                       params.zero_point[c],
-                       ", codes are [",
-                       type.qmin(),
-                       ", ",
-                       type.qmax(),
-                       "]");
-    }
+  for (size_t c = 0; c < params.scale.size(); ++c)
+    validate_channel(params.scale[c], params.zero_point[c], c, type, where);
+}
+
+void validate_channel(
+    float scale, int32_t zero_point, size_t channel, const QType& type, std::string_view where) {
+  if (!(scale > 0.0f) || !std::isnormal(scale)) {
+    throw QuantError(
+        where, "scale of channel ", channel, " is not positive, finite and normal: ", scale);
+  }
+  if (zero_point < type.qmin() || zero_point > type.qmax()) {
+    throw QuantError(where,
+                     "zero point of channel ",
+                     channel,
+                     " is not a code: ",
+                     zero_point,
+                     ", codes are [",
+                     type.qmin(),
+                     ", ",
+                     type.qmax(),
+                     "]");
   }
 }
 

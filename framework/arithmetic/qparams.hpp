@@ -61,6 +61,9 @@ void validate(const QType& type, std::string_view where);
 /// points (exactly one if axis < 0, else at least one), each scale is positive, finite and normal,
 /// and each zero point is a code.
 void validate(const QParams& params, std::string_view where);
+/// The same for the scale and zero point of one channel.
+void validate_channel(
+    float scale, int32_t zero_point, size_t channel, const QType& type, std::string_view where);
 
 /// Prints "u8", "s4", "s8 narrow".
 std::ostream& operator<<(std::ostream& stream, const QType& type);

@@ -2,9 +2,7 @@
 
 #include <cmath>
 #include <exception>
-#include <limits>
 #include <mutex>
-#include <optional>
 #include <vector>
 
 #include "framework/arithmetic/fixed_point.hpp"
@@ -128,19 +126,7 @@ Quantized quantize_chosen(const Tensor& x,
     Range range;
     kernels::min_max_f32(columns, from, &range.min, &range.max);
     const ScaleZero chosen = choose(row, range);
-    const bool valid = chosen.scale >= std::numeric_limits<float>::min() &&
-                       std::isfinite(chosen.scale) && chosen.zero_point >= type.qmin() &&
-                       chosen.zero_point <= type.qmax();
-    if (!valid) {
-      throw QuantError(place,
-                       "chosen scale ",
-                       chosen.scale,
-                       " and zero point ",
-                       chosen.zero_point,
-                       " of channel ",
-                       row,
-                       " are not valid");
-    }
+    validate_channel(chosen.scale, chosen.zero_point, channel, type, place);
     params.scale[channel] = chosen.scale;
     params.zero_point[channel] = chosen.zero_point;
     kernels::QuantizeF32 q = kernel_params(*codes, channel);
@@ -359,29 +345,16 @@ class ScaledFakeQuantizeNode : public FakeQuantizeNode {
     grad_y = passed(grad_y);
     const int64_t rows = input(1).elements();
     const int64_t columns = rows == 0 ? 0 : grad_y.elements() / rows;
-    std::optional<Floats> x;
-    std::optional<Floats> factors;
-    float* dots = nullptr;
-    float* scaled = nullptr;
     if (needs_grad(1)) {
-      x = input(0).floats();
       grads[1] = Tensor::empty(input(1).shape());
-      dots = grads[1].mutable_data();
+      const Floats x = input(0).floats();
+      kernels::row_dots_f32(rows, columns, grad_y.data(), x, grads[1].mutable_data());
     }
     if (needs_grad(0)) {
-      factors = input(1).floats();
       grads[0] = TensorAccess::overwritable(grad_y);
-      scaled = grads[0].mutable_data();
+      const Floats factors = input(1).floats();
+      kernels::scale_rows_f32(rows, columns, grad_y.data(), factors, grads[0].mutable_data());
     }
-    const float* const g = grad_y.data();
-    parallel_for(
-        rows, kernels::row_grain(columns, kernels::kRereadGrain), [&](int64_t r, int64_t end) {
-          const int64_t i = r * columns;
-          if (dots != nullptr)
-            kernels::row_dots_f32(end - r, columns, g + i, x->data() + i, dots + r);
-          if (scaled != nullptr)
-            kernels::scale_rows_f32(end - r, columns, g + i, factors->data() + r, scaled + i);
-        });
     return grads;
   }
 };

@@ -312,6 +312,10 @@ TEST_CASE("prepare refuses what it cannot quantize, and plugs nothing in", "[qua
   QUANTRAIN_CHECK_ERROR(prepare_qat(no_outputs, random_images({2, 12}, 1), config),
                         QuantError,
                         "[0] weight [0, 12] has no elements to quantize");
+  Sequential no_inputs{Linear{Tensor::zeros({3, 0})}};
+  QUANTRAIN_CHECK_ERROR(prepare_qat(no_inputs, Tensor::zeros({2, 0}), config),
+                        QuantError,
+                        "[0] weight [3, 0] has no elements to quantize");
 }
 
 TEST_CASE("a layer that stays in float has sums of any length", "[quant][prepare]") {

@@ -229,7 +229,7 @@ class Chunk {
   void (*kernel_)(const TilesF32&) = float_table().tiles_f32;
   Buffer<const float*> from_{row_end_ - row_};
   Buffer<float*> to_{row_end_ - row_};
-  int64_t rows_ = 0;  // listed
+  int64_t rows_ = 0;  // of from_ and to_ that are listed
   int64_t most_segments_ = 0;
   SegmentF32 segments_[kMostSegments];
   TilesF32 tiles_{};

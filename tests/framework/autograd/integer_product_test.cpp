@@ -8,6 +8,7 @@
 #include "framework/autograd/ops/conv2d.hpp"
 #include "framework/autograd/ops/linear.hpp"
 #include "framework/autograd/ops/mul.hpp"
+#include "framework/autograd/ops/operators.hpp"
 #include "framework/autograd/ops/reshape.hpp"
 #include "framework/core/error.hpp"
 #include "tests/framework/autograd/codes.hpp"
