@@ -10,6 +10,7 @@
 #include "framework/autograd/ops/mul.hpp"
 #include "framework/autograd/ops/operators.hpp"
 #include "framework/autograd/ops/reshape.hpp"
+#include "framework/autograd/ops/sum.hpp"
 #include "framework/core/error.hpp"
 #include "tests/framework/autograd/codes.hpp"
 
