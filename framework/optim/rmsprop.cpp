@@ -40,7 +40,7 @@ void RmsProp::update(size_t i, Tensor& parameter, const Tensor& grad) {
   float* const square = state.square.mutable_data();
   float* const mean = state.mean.defined() ? state.mean.mutable_data() : nullptr;
   float* const velocity = state.velocity.defined() ? state.velocity.mutable_data() : nullptr;
-  parallel_for(parameter.elements(), kernels::kSlowGrain, [&](int64_t begin, int64_t end) {
+  parallel_for(parameter.elements(), kernels::kStepGrain, [&](int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end; ++k) {
       const float g = gradient[k] + o.weight_decay * w[k];
       square[k] = o.alpha * square[k] + (1.0f - o.alpha) * (g * g);

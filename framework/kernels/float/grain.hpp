@@ -10,8 +10,10 @@ namespace quantrain::kernels {
 /// Elements of a block: a few microseconds of work. The number is a multiple of 16, so that no two
 /// blocks share a byte of a mask, and blocks start with a whole vector.
 inline constexpr int64_t kGrain = 32768;
-/// Elements of a block if the work on each takes about twice as long, as in an optimizer's step.
+/// Elements of a block if the work on each takes about twice as long.
 inline constexpr int64_t kSlowGrain = 1 << 14;
+/// Elements of a block in an optimizer's step, which reads up to four arrays from distant caches.
+inline constexpr int64_t kStepGrain = 1 << 13;
 /// Elements of a block that several passes read, so that it stays in the caches of its thread.
 inline constexpr int64_t kRereadGrain = 1 << 13;
 /// Elements of a block if each needs a call of a function or a lookup in a table.
