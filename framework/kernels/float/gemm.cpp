@@ -130,8 +130,7 @@ void multiply(const Product& p, int64_t k, const B& b) {
     if (form != SumForm::kTiles) return multiply_few(form, p, k, b);
   } else if (p.m == 1) {
     Buffer<float> floats(k * p.n);
-    for (int64_t i = 0; i < k; ++i)
-      b.codes.to_float(i, i * b.row_stride, p.n, floats.data() + i * p.n);
+    b.codes.rows_to_float(0, k, b.row_stride, 0, p.n, floats.data(), p.n);
     return multiply(p, k, MatrixF32{floats.data(), p.n, 1});
   }
   if (p.m > kManyRows) return multiply_packed(p, PackedMatrixF32(k, p.n, b));

@@ -178,10 +178,7 @@ inline MatrixF32 rows_of(
 }
 inline MatrixF32 rows_of(
     const CodeMatrix& b, Terms k, int64_t column, int64_t columns, float* scratch) {
-  for (int64_t i = k.begin; i < k.end; ++i) {
-    float* const row = scratch + (i - k.begin) * kPanelColumns;
-    b.codes.to_float(i, i * b.row_stride + column, columns, row);
-  }
+  b.codes.rows_to_float(k.begin, k.end, b.row_stride, column, columns, scratch, kPanelColumns);
   return {scratch, kPanelColumns, 1};
 }
 

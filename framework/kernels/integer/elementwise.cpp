@@ -243,8 +243,21 @@ bool quantize_channels_f32_u8(int64_t n,
 }
 
 void CodeView::to_float(int64_t channel, int64_t at, int64_t n, float* y) const {
-  const int64_t c = channel * step;
-  integer_table().dequantize_f32(n, bytes + at, is_signed, scale[c], zero_point[c] + offset, y);
+  rows_to_float(channel, channel + 1, 0, at, n, y, 0);
+}
+
+void CodeView::rows_to_float(int64_t begin,
+                             int64_t end,
+                             int64_t stride,
+                             int64_t at,
+                             int64_t n,
+                             float* y,
+                             int64_t y_stride) const {
+  const auto kernel = integer_table().dequantize_f32;
+  for (int64_t channel = begin; channel < end; ++channel, y += y_stride) {
+    const int64_t c = channel * step;
+    kernel(n, bytes + channel * stride + at, is_signed, scale[c], zero_point[c] + offset, y);
+  }
 }
 
 void dequantize_u8_f32(int64_t n, const uint8_t* codes, float scale, int32_t zero_point, float* y) {
