@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "framework/autograd/graph.hpp"
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/ops/mul.hpp"
 #include "framework/core/error.hpp"
@@ -121,6 +122,31 @@ Position position_from(const std::string& text) {
     return position;
   } catch (const JsonDocument::Malformed& problem) {
     throw DataError("checkpoint's position", problem.text);
+  }
+}
+
+/// Refuses a loss whose gradient reaches a tensor that neither the network nor the optimizer knows:
+/// no step would train it. Most often, it is a weight of a layer that is a plain member.
+void check_known(const Tensor& loss, const Module& net, const Optimizer& optimizer) {
+  const Graph graph(loss);
+  std::vector<Tensor> known = net.parameters();
+  known.insert(known.end(), optimizer.parameters().begin(), optimizer.parameters().end());
+  for (const Tensor& leaf : graph.leaves()) {
+    const auto is_leaf = [&](const Tensor& tensor) { return tensor.same_as(leaf); };
+    if (!leaf.requires_grad() || std::any_of(known.begin(), known.end(), is_leaf)) continue;
+    const std::vector<int> consumers = graph.consumers(leaf);
+    if (consumers.empty()) continue;  // the loss itself
+    const GraphNode& node = graph.node(consumers[0]);
+    fail("the operation ",
+         node.type(),
+         node.scope().empty() ? "" : " of layer ",
+         node.scope(),
+         " uses a tensor ",
+         leaf.name().empty() ? "" : '"' + leaf.name() + "\" ",
+         leaf.shape(),
+         " that requires a gradient, but is a parameter of neither the network nor the optimizer, "
+         "so it would never be trained: register its layer by add(name, layer) in the module's "
+         "constructor; if it shall stay as it is, call set_requires_grad(false) on it");
   }
 }
 
@@ -296,6 +322,8 @@ class Run {
            at_.learning_rate,
            " may be too large");
     }
+    if (!checked_ && y.requires_grad()) check_known(y, net_, optimizer_);
+    checked_ = true;
     if (share > 1) y = mul(y, Tensor::full(y.shape(), 1.0f / static_cast<float>(share)));
     y.backward();
     stepped_ = at_.batch + 1 == first + share;
@@ -385,6 +413,7 @@ class Run {
   std::vector<NamedTensor> best_;
   Position at_;
   bool stepped_ = false;
+  bool checked_ = false;  // the first loss
 };
 
 }  // namespace

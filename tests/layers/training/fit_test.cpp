@@ -218,6 +218,37 @@ TEST_CASE("fit refuses invalid options, metrics and losses", "[layers][fit]") {
                         "the loss is inf in step 0: the learning rate 0.1 may be too large");
 }
 
+TEST_CASE("fit refuses a loss that depends on parameters it would never train", "[layers][fit]") {
+  Training t;
+  const std::vector<float> before = t.weights();
+  Linear unknown(2, 2);
+  const auto with_unknown = [&](Batch& batch) {
+    return cross_entropy(unknown(t.net(batch.images)), batch.labels);
+  };
+  QUANTRAIN_CHECK_ERROR(
+      fit(t.net, t.optimizer, t.loader, with_unknown),
+      DataError,
+      "operation linear uses a tensor \"weight\" [2, 2] that requires a gradient");
+  CHECK(t.weights() == before);
+  CHECK(!unknown.weight().grad().defined());
+
+  // The optimizer may have parameters that are not the network's.
+  std::vector<Tensor> all = t.net.parameters();
+  for (const Tensor& parameter : unknown.parameters()) all.push_back(parameter);
+  Sgd both(all, {.learning_rate = 0.1f});
+  const std::vector<float> start = values(unknown.weight());
+  fit(t.net, both, t.loader, with_unknown);
+  CHECK(values(unknown.weight()) != start);
+
+  // Gradients may pass through layers that stay as they are.
+  for (Tensor parameter : unknown.parameters()) parameter.set_requires_grad(false);
+  const std::vector<float> fixed = values(unknown.weight());
+  const std::vector<float> trained = t.weights();
+  fit(t.net, t.optimizer, t.loader, with_unknown);
+  CHECK(t.weights() != trained);
+  CHECK(values(unknown.weight()) == fixed);
+}
+
 TEST_CASE("a checkpoint with an invalid position is refused", "[layers][fit]") {
   const TemporaryFolder folder;
   const std::string path = folder / "step-000000000006.safetensors";
