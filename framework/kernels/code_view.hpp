@@ -17,8 +17,8 @@ struct CodeView {
   /// Dequantizes n bytes, beginning at bytes[at], with the scale and zero point of `channel`. Runs
   /// in the calling thread.
   void to_float(int64_t channel, int64_t at, int64_t n, float* y) const;
-  /// The same for each channel c in [begin, end): n bytes, beginning at bytes[c * stride + at], with
-  /// c's scale and zero point, to y + (c - begin) * y_stride.
+  /// The same for each channel c in [begin, end): n bytes, beginning at bytes[c * stride + at],
+  /// with c's scale and zero point, to y + (c - begin) * y_stride.
   void rows_to_float(int64_t begin,
                      int64_t end,
                      int64_t stride,

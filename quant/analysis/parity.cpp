@@ -247,8 +247,9 @@ std::ostream& operator<<(std::ostream& stream, const Parity& parity) {
     stream << "  " << layer.name << ": " << layer.different << " of " << layer.codes
            << " integers differ, at most by " << layer.max_difference << '\n';
   }
-  stream << "  logits: " << parity.logits_different << " of " << parity.logits << " differ; "
-         << parity.top1_disagreements << " of " << parity.images << " predictions change\n";
+  stream << "  outputs: " << parity.logits_different << " of " << parity.logits
+         << " differ; the largest one changes for " << parity.top1_disagreements << " of "
+         << parity.images << " samples\n";
   if (parity.codes_from_floats > 0) {
     stream << "  inputs from raw values: " << parity.codes_from_floats_different << " of "
            << parity.codes_from_floats << " codes differ\n";

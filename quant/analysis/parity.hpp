@@ -55,7 +55,7 @@ struct Parity {
   void add(const Parity& other);
 };
 
-/// Prints a line for each layer, one for the logits, one for raw values if the batch carries codes,
+/// Prints a line for each layer, one for the outputs, one for raw values if the batch carries codes,
 /// and the first layer that differs, if any.
 std::ostream& operator<<(std::ostream& stream, const Parity& parity);
 
