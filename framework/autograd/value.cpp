@@ -36,6 +36,7 @@ std::optional<Range> PendingPass::result_range() const {
   if (range.empty()) return std::nullopt;
   const auto columns = static_cast<int64_t>(range.size());
   std::vector<float> ends;
+  ends.reserve(2 * range.size());
   for (const Range& r : range) ends.push_back(r.min);
   for (const Range& r : range) ends.push_back(r.max);
   kernels::column_affine_f32(

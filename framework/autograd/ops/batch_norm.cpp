@@ -237,6 +237,7 @@ Moments moments(const Tensor& x, const std::vector<double>& scale, bool with_ran
     const Floats values = x.floats();
     kernels::column_moments_f32(n, c, values, m.mean.data(), m.variance.data(), low, max.data());
   }
+  m.range.reserve(min.size());
   for (size_t i = 0; i < min.size(); ++i) m.range.push_back({min[i], max[i]});
   return m;
 }
