@@ -262,6 +262,21 @@ TEST_CASE("whoever reads a waiting batch norm gets its values and gradients",
       return activate_last_use(y, Activation::kRelu) + quantized;
     });
   }
+  SECTION("an addition, and then a second consumer") {
+    check([&](const Tensor& y, bool) {
+      const Tensor shortcut = reshape(x, {40, 24});
+      const Tensor first = activate_last_use(y + shortcut, Activation::kRelu);
+      return first + (shortcut + y) + (y + y) + (y + Tensor::full({24}, 0.5f)) + y * shortcut;
+    });
+  }
+  SECTION("an addition of two batch norms") {
+    Norm other(24);
+    Norm again(24);
+    check([&](const Tensor& y, bool waits) {
+      return y + (waits ? waiting(other, x) : separate(again, x));
+    });
+    CHECK(values(other.gamma.grad()) == values(again.gamma.grad()));
+  }
   SECTION("an observer that needs the values") {
     check([](Tensor y, bool) {
       quant::FakeQuantizeConfig config = quant::FakeQuantizeConfig::q4();

@@ -9,6 +9,7 @@
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
 #include "framework/core/text_stream.hpp"
+#include "framework/kernels/float/columns.hpp"
 #include "framework/kernels/float/elementwise.hpp"
 #include "framework/kernels/float/grain.hpp"
 #include "framework/kernels/float/ranges.hpp"
@@ -144,7 +145,36 @@ Tensor add_codes(const std::vector<Tensor>& x) {
       shape, std::make_shared<CodeSum>(Samples(shape), std::move(operands)));
 }
 
+/// If a batch norm's scale and shift of `a` are still to be done, does them and the addition of `b`
+/// in one pass. The floats of `a` stay as they are. Otherwise, the result is undefined.
+Tensor add_to_pending(const Tensor& a, const Tensor& b) {
+  const std::shared_ptr<const PendingPass> pass = TensorAccess::pending(a);
+  const bool fits = pass != nullptr && pass->has_batch_norm() &&
+                    pass->activation == Activation::kNone && a.shape() == b.shape() &&
+                    !a.same_as(b);
+  if (!fits) return Tensor();
+  Tensor y = Tensor::empty(a.shape());
+  const auto columns = static_cast<int64_t>(pass->scale.size());
+  const Floats before = TensorAccess::unsettled(a);
+  const Floats other = b.floats();
+  kernels::column_affine_f32(y.elements() / columns,
+                             columns,
+                             before,
+                             pass->scale.data(),
+                             pass->shift.data(),
+                             0.0f,
+                             y.mutable_data(),
+                             nullptr,
+                             other);
+  return y;
+}
+
 Tensor add_floats(const std::vector<Tensor>& x) {
+  if (x.size() == 2) {
+    for (const size_t i : {0, 1}) {
+      if (Tensor y = add_to_pending(x[i], x[1 - i]); y.defined()) return y;
+    }
+  }
   Shape shape = x[0].shape();
   for (const Tensor& operand : x) shape = broadcast_shape("add", shape, operand.shape());
   Tensor y = Tensor::empty(shape);

@@ -222,13 +222,15 @@ void column_affine_f32(int64_t rows,
                        const float* shift,
                        float hi,
                        float* y,
-                       uint8_t* mask) {
+                       uint8_t* mask,
+                       const float* added) {
   const int64_t n = rows * columns;
   if (n == 0) return;
   const FloatTable& kernels = float_table();
   const Repeated p(n, columns, {scale, shift});
   for_small_parts(n, [&](int64_t i, int64_t count) {
     kernels.column_affine_f32(count, i % p.period(), p.period(), x + i, p[0], p[1], y + i);
+    if (added != nullptr) kernels.add_f32(count, y + i, added + i, y + i);
     if (hi != 0.0f) kernels.relu_f32(count, y + i, hi, y + i, part(mask, i));
   });
 }

@@ -39,8 +39,9 @@ void column_moments_s32_f32(int64_t rows,
                             float* variance,
                             float* min = nullptr,
                             float* max = nullptr);
-/// y[r, c] = x[r, c] * scale[c] + shift[c]; y may be x. If hi is not 0, a ReLU follows, as in
-/// relu_f32: y is clamped to [0, hi], and mask, unless null, tells which elements pass a gradient.
+/// y[r, c] = x[r, c] * scale[c] + shift[c]; y may be x. Unless `added` is null, added[r, c] is then
+/// added. If hi is not 0, a ReLU follows, as in relu_f32: y is clamped to [0, hi], and mask, unless
+/// null, tells which elements pass a gradient.
 void column_affine_f32(int64_t rows,
                        int64_t columns,
                        const float* x,
@@ -48,7 +49,8 @@ void column_affine_f32(int64_t rows,
                        const float* shift,
                        float hi,
                        float* y,
-                       uint8_t* mask);
+                       uint8_t* mask,
+                       const float* added = nullptr);
 /// Quantizes the floats x[r, c] * scale[c] + shift[c], which are not stored. Otherwise like
 /// quantize_f32_u8 (integer.hpp).
 bool quantize_columns_f32_u8(int64_t rows,

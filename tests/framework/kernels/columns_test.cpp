@@ -253,6 +253,21 @@ TEST_CASE("fused passes over columns give the bits of separate passes", "[kernel
                           fused_mask.data());
         CHECK(test::same_bits(fused, y));
         CHECK(fused_mask == mask);
+        std::vector<float> sums(x.size());
+        add_f32(n, affine.data(), grad.data(), sums.data());
+        relu_f32(n, sums.data(), hi, y.data(), mask.data());
+        column_affine_f32(rows,
+                          columns,
+                          x.data(),
+                          scale.data(),
+                          shift.data(),
+                          hi,
+                          fused.data(),
+                          fused_mask.data(),
+                          grad.data());
+        CHECK(test::same_bits(fused, y));
+        CHECK(fused_mask == mask);
+        relu_f32(n, affine.data(), hi, y.data(), mask.data());
         for (const float bound : {0.0f, hi}) {
           const QuantizeF32 q{.scale = 0.03f, .zero_point = 100, .bound = bound};
           std::vector<uint8_t> codes(x.size());
