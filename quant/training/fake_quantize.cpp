@@ -81,13 +81,17 @@ FakeQuantize::FakeQuantize(FakeQuantizeConfig config, std::unique_ptr<Observer> 
                        config_.axis);
     known_ = choose_params({&*config_.range, 1}, -1, config_.type, config_.scheme, "FakeQuantize");
     if (config_.estimator == Estimator::kLearned) config_.estimator = Estimator::kClamped;
+  }
+  const bool learned = config_.estimator == Estimator::kLearned;
+  for (const auto& [name, value] : type_constants(config_.type, learned))
+    add_constant(name, Tensor::full({1}, value));
+  if (known_) {
     add_buffer("phase", saved_phase());
     return;
   }
   const Shape per_channel{config_.channels};
   scale_ = Tensor::full(per_channel, 1.0f);
-  scale_ = config_.estimator == Estimator::kLearned ? add_parameter("scale", scale_)
-                                                    : add_buffer("scale", scale_);
+  scale_ = learned ? add_parameter("scale", scale_) : add_buffer("scale", scale_);
   zero_point_ = add_buffer("zero_point", Tensor::zeros(per_channel));
   initialized_ = add_buffer("initialized", Tensor::zeros({1}));
   add_buffer("phase", saved_phase());
@@ -106,9 +110,11 @@ QParams FakeQuantize::params() const {
     throw QuantError(
         place(type()),
         "FakeQuantize has no parameters: ",
-        why_no_params_.empty()
-            ? "it was not calibrated: call quant::calibrate(net, batches), or train, first"
-            : why_no_params_);
+        !why_no_params_.empty() ? why_no_params_
+        : phase() == Phase::kFrozen
+            ? "it is frozen and was not calibrated: call quant::calibrate(net, batches) first"
+            : "it was not calibrated: call quant::calibrate(net, batches), or train in training "
+              "mode, first");
   }
   QParams params{config_.type, config_.axis, {}, {}};
   for (int64_t c = 0; c < config_.channels; ++c) {

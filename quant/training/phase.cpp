@@ -35,6 +35,14 @@ int32_t saved_integer(float value, int32_t lowest, int32_t highest, std::string_
   return static_cast<int32_t>(value);
 }
 
+std::vector<std::pair<const char*, float>> type_constants(const QType& type, bool learned) {
+  const auto number = [](bool value) { return value ? 1.0f : 0.0f; };
+  return {{"bits", static_cast<float>(type.bits)},
+          {"signed", number(type.is_signed)},
+          {"narrow", number(type.narrow)},
+          {"learned", number(learned)}};
+}
+
 void check_given(
     const QParams& params, const QType& type, int axis, int64_t channels, std::string_view where) {
   validate(params, where);

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "framework/arithmetic/qparams.hpp"
 #include "framework/autograd/tensor.hpp"
@@ -31,6 +32,10 @@ enum class Simulation {
 /// may have been loaded from a file.
 /// Throws: DataError naming `what` if the value is not such a number.
 int32_t saved_integer(float value, int32_t lowest, int32_t highest, std::string_view what);
+
+/// What a slot's state holds beside its parameters, by name, to be added as constants: a state of
+/// another type or estimator has another meaning, so it cannot be loaded.
+std::vector<std::pair<const char*, float>> type_constants(const QType& type, bool learned);
 
 /// Checks that parameters given to a slot are valid, and have the slot's type, axis and number of
 /// channels.

@@ -15,6 +15,14 @@ M& slot_at(Module& net, std::string_view path, Module* slot, const char* what) {
                    Plugged(net).empty() ? ": the network is not prepared" : "");
 }
 
+/// Throws: GraphError if the network is not prepared.
+Plugged plugged(Module& net) {
+  Plugged all(net);
+  if (!all.empty()) return all;
+  throw GraphError(net.label(),
+                   "the network is not prepared: prepare_ptq or prepare_qat comes first");
+}
+
 }  // namespace
 
 Plugged::Plugged(Module& net) {
@@ -36,11 +44,11 @@ Plugged::Plugged(Module& net) {
 }
 
 void set_phase(Module& net, Phase phase) {
-  for (PhasedSlot* slot : Plugged(net).all) slot->set_phase(phase);
+  for (PhasedSlot* slot : plugged(net).all) slot->set_phase(phase);
 }
 
 void freeze_batch_norms(Module& net, bool frozen) {
-  for (PreparedBatchNorm* norm : Plugged(net).batch_norms) norm->folding().freeze(frozen);
+  for (PreparedBatchNorm* norm : plugged(net).batch_norms) norm->folding().freeze(frozen);
 }
 
 void freeze(Module& net) {
@@ -49,7 +57,7 @@ void freeze(Module& net) {
 }
 
 void set_simulation(Module& net, Simulation simulation) {
-  for (PhasedSlot* slot : Plugged(net).all) slot->set_simulation(simulation);
+  for (PhasedSlot* slot : plugged(net).all) slot->set_simulation(simulation);
 }
 
 WeightQuantizer& weight_quantizer(Module& net, std::string_view path) {
@@ -82,10 +90,7 @@ SlotScope::~SlotScope() {
 }
 
 Calibration::Calibration(Module& net) : SlotScope(net, Kind::kCalibration), evaluation_(net) {
-  if (Plugged(net).empty()) {
-    throw GraphError(net.label(),
-                     "the network is not prepared: prepare_ptq or prepare_qat comes first");
-  }
+  plugged(net);
 }
 
 void calibrate(Module& net, const Tensor& batch) {

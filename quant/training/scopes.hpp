@@ -32,7 +32,8 @@ struct Plugged {
 
 /// Sets Phase::kTraining or kFrozen for every slot below the module. In both phases, quantization
 /// parameters that the caller gave stay as they are.   docs/quantization.md (12)
-/// Throws: QuantError for kCalibrating.
+/// Throws: QuantError for kCalibrating; GraphError if the network is not prepared. The next three
+/// functions throw that, too.
 void set_phase(Module& net, Phase phase);
 /// Sets whether batch norms are frozen. A frozen batch norm uses no batch statistics in
 /// training, so it computes the same as in the deployed network. Saved with the state.
@@ -69,14 +70,15 @@ class SlotScope {
 /// While it lives, the network computes in float, as if it were not prepared.
 class FloatMode : SlotScope {
  public:
-  explicit FloatMode(Module& net) : SlotScope(net, Kind::kFloat) {}
+  [[nodiscard]] explicit FloatMode(Module& net) : SlotScope(net, Kind::kFloat) {}
 };
 
 /// While it lives, the network computes what its deployed form computes: in evaluation mode, with
 /// the integer engine, and without updating any state.
 class DeployedMode : SlotScope {
  public:
-  explicit DeployedMode(Module& net) : SlotScope(net, Kind::kDeployed), evaluation_(net) {}
+  [[nodiscard]] explicit DeployedMode(Module& net)
+      : SlotScope(net, Kind::kDeployed), evaluation_(net) {}
 
  private:
   EvaluationMode evaluation_;
@@ -96,7 +98,7 @@ class DeployedMode : SlotScope {
 class Calibration : SlotScope {
  public:
   /// Throws: GraphError if the network is not prepared.
-  explicit Calibration(Module& net);
+  [[nodiscard]] explicit Calibration(Module& net);
 
  private:
   EvaluationMode evaluation_;

@@ -67,6 +67,8 @@ WeightQuantizer::WeightQuantizer(const WeightConfig& config,
   zero_point_ = add_buffer("zero_point", Tensor::zeros({channels}));
   given_ = add_buffer("given", Tensor::zeros({1}));
   add_buffer("phase", saved_phase());
+  for (const auto& [name, value] : type_constants(empty_params().type, learned))
+    add_constant(name, Tensor::full({1}, value));
 }
 
 void WeightQuantizer::start_scale(const Weights& own) {

@@ -215,9 +215,16 @@ TEST_CASE("a FakeQuantize takes a user-defined observer", "[quant][fake_quantize
   FakeQuantize other(FakeQuantizeConfig::q8(), std::make_unique<DoubleObserver>());
   std::vector<std::string> names;
   for (const NamedTensor& buffer : q.named_buffers()) names.push_back(buffer.name);
-  CHECK(names ==
-        std::vector<std::string>{
-            "scale", "zero_point", "initialized", "phase", "observer.counts", "observer.range"});
+  CHECK(names == std::vector<std::string>{"bits",
+                                          "signed",
+                                          "narrow",
+                                          "learned",
+                                          "scale",
+                                          "zero_point",
+                                          "initialized",
+                                          "phase",
+                                          "observer.counts",
+                                          "observer.range"});
   copy_state(q, other);
   other(x);
   CHECK(other.float_range().max == quantrain::test::Approx(6.0f));

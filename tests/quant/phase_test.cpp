@@ -316,6 +316,43 @@ TEST_CASE("given parameters stay in every phase, and when they are saved and loa
   QUANTRAIN_CHECK_ERROR(output_quantizer(plain, "1"), GraphError, "the network is not prepared");
 }
 
+TEST_CASE("a state of other bits or another estimator is refused", "[quant][phase]") {
+  const Tensor example = random_images({2, 12}, 1);
+  const auto prepared = [&](const QConfig& config) {
+    Sequential net = mlp();
+    prepare_qat(net, example, config);
+    return net;
+  };
+  Sequential eight = prepared(QConfig::int8());
+  train_a_little(eight, {6, 12}, 2);
+  const quantrain::test::TemporaryFolder folder;
+  save(eight, folder / "eight");
+  Sequential four = prepared(QConfig::int4());
+  const std::vector<float> before = values(four.parameters()[0]);
+  QUANTRAIN_CHECK_ERROR(load(four, folder / "eight"),
+                        DataError,
+                        "_slot.bits\" has 8 at 0, but this network was made with 4: make the "
+                        "network in the same way as the one that was saved");
+  QUANTRAIN_CHECK_ERROR(copy_state(eight, four), GraphError, "_slot.bits\" differs");
+  CHECK(values(four.parameters()[0]) == before);
+  QConfig config = QConfig::int8();
+  config.model.weight.estimator = Estimator::kLearned;
+  Sequential learned = prepared(config);
+  QUANTRAIN_CHECK_ERROR(load(learned, folder / "eight"), DataError, "weight_slot.learned\" has 0");
+  Sequential same = prepared(QConfig::int8());
+  load(same, folder / "eight");
+  check_same_state(same, eight);
+}
+
+TEST_CASE("phases of a network that is not prepared cannot be set", "[quant][phase]") {
+  Sequential net = mlp();
+  constexpr const char* kMessage = "[Sequential] the network is not prepared: prepare_ptq or";
+  QUANTRAIN_CHECK_ERROR(freeze(net), GraphError, kMessage);
+  QUANTRAIN_CHECK_ERROR(set_phase(net, Phase::kTraining), GraphError, kMessage);
+  QUANTRAIN_CHECK_ERROR(freeze_batch_norms(net), GraphError, kMessage);
+  QUANTRAIN_CHECK_ERROR(set_simulation(net, Simulation::kFloat), GraphError, kMessage);
+}
+
 TEST_CASE("phases and frozen batch norms are saved, so a loaded network trains like the saved one",
           "[quant][phase]") {
   const Tensor example = random_images({2, 8, 8, 1}, 1);
