@@ -161,8 +161,16 @@ void Optimizer::step() {
   const DefaultRounding rounding;
   const auto trained = [&](size_t i) { return parameters_[i].grad().defined(); };
   check_complete();
+  bool any = false;
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    if (trained(i)) check_gradient(i);
+    if (!trained(i)) continue;
+    any = true;
+    check_gradient(i);
+  }
+  if (!any) {
+    throw DataError(name_,
+                    "no parameter has a gradient: call backward() on a loss that depends on the "
+                    "parameters, before step()");
   }
   for (State& state : state_) {
     if (trained(state.parameter)) check_loaded(state);

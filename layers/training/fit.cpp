@@ -125,17 +125,30 @@ Position position_from(const std::string& text) {
   }
 }
 
-/// Refuses a loss whose gradient reaches a tensor that neither the network nor the optimizer knows:
-/// no step would train it. Most often, it is a weight of a layer that is a plain member.
-void check_known(const Tensor& loss, const Module& net, const Optimizer& optimizer) {
+bool contains(const std::vector<Tensor>& all, const Tensor& tensor) {
+  return std::any_of(all.begin(), all.end(), [&](const Tensor& t) { return t.same_as(tensor); });
+}
+
+/// Refuses a loss that is not a number, or with which the network would not be trained: a loss that
+/// depends on no parameter of the network or of the optimizer, or that depends on a tensor that
+/// neither of them knows. Most often, the latter is a weight of a layer that is a plain member.
+void check_loss(const Tensor& loss, const Module& net, const Optimizer& optimizer) {
+  if (loss.elements() != 1)
+    throw ShapeError(
+        "fit", "the loss has shape ", loss.shape(), ", expected one number, such as mean(...)");
   const Graph graph(loss);
-  std::vector<Tensor> known = net.parameters();
-  known.insert(known.end(), optimizer.parameters().begin(), optimizer.parameters().end());
+  const std::vector<Tensor> of_net = net.parameters();
+  bool trains_net =
+      std::none_of(of_net.begin(), of_net.end(), [](const Tensor& t) { return t.requires_grad(); });
+  bool trains = false;
   for (const Tensor& leaf : graph.leaves()) {
-    const auto is_leaf = [&](const Tensor& tensor) { return tensor.same_as(leaf); };
-    if (!leaf.requires_grad() || std::any_of(known.begin(), known.end(), is_leaf)) continue;
+    if (!leaf.requires_grad()) continue;
+    const bool is_of_net = contains(of_net, leaf);
+    const bool is_trained = contains(optimizer.parameters(), leaf);
+    trains_net = trains_net || is_of_net;
+    trains = trains || is_trained;
     const std::vector<int> consumers = graph.consumers(leaf);
-    if (consumers.empty()) continue;  // the loss itself
+    if (is_of_net || is_trained || consumers.empty()) continue;
     const GraphNode& node = graph.node(consumers[0]);
     fail("the operation ",
          node.type(),
@@ -148,6 +161,14 @@ void check_known(const Tensor& loss, const Module& net, const Optimizer& optimiz
          "so it would never be trained: register its layer by add(name, layer) in the module's "
          "constructor; if it shall stay as it is, call set_requires_grad(false) on it");
   }
+  if (!trains_net)
+    fail(
+        "the loss depends on no parameter of the network: compute it with the network that fit() "
+        "gets, outside of NoGrad and Calibration");
+  if (!trains)
+    fail(
+        "the loss depends on none of the optimizer's parameters: make the optimizer from this "
+        "network's parameters()");
 }
 
 /// One call of fit().
@@ -312,7 +333,15 @@ class Run {
       optimizer_.zero_grad();
     }
     Tensor y = loss(batch);
+    if (!checked_) check_loss(y, net_, optimizer_);
+    checked_ = true;
     const float value = y.item();
+    if (!std::isfinite(value) && at_.steps == 0) {
+      fail("the loss is ",
+           value,
+           " before the first step: the data, the weights or the loss function give NaN, an "
+           "infinity or numbers that are too large");
+    }
     if (!std::isfinite(value)) {
       fail("the loss is ",
            value,
@@ -322,8 +351,6 @@ class Run {
            at_.learning_rate,
            " may be too large");
     }
-    if (!checked_ && y.requires_grad()) check_known(y, net_, optimizer_);
-    checked_ = true;
     if (share > 1) y = mul(y, Tensor::full(y.shape(), 1.0f / static_cast<float>(share)));
     y.backward();
     stepped_ = at_.batch + 1 == first + share;

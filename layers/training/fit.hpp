@@ -20,7 +20,8 @@ struct EarlyStopping {
   int64_t patience = 0;     ///< stop after this many epochs without a better value; 0: never
   /// true if the metric is an error, false if it is an accuracy. Must be set if there is a metric.
   std::optional<bool> smaller_is_better = {};
-  bool restore_best = true;  ///< after the last epoch, restore the best epoch's network
+  /// After the last epoch, restore the best epoch's state of the network. This includes its phases.
+  bool restore_best = true;
 };
 
 struct FitOptions {
@@ -31,7 +32,8 @@ struct FitOptions {
   Schedule schedule =
       nullptr;             ///< of the learning rate; null: the optimizer's, which callbacks may set
   float clip_norm = 0.0f;  ///< limit for clip_grad_norm() before each step; 0: no limit
-  /// Called before an epoch, for example to freeze or unfreeze ranges or batch norms. A run that is
+  /// Called before an epoch, for example to freeze or unfreeze ranges or batch norms. Epochs count
+  /// from 0, whatever first_epoch is. A run that is
   /// resumed within an epoch does not call it for that epoch. So the function may change only state
   /// that a checkpoint restores, such as the module's.
   std::function<void(int64_t epoch)> begin_epoch = nullptr;
@@ -76,12 +78,12 @@ struct FitResult {
 /// run's results, even if options.epochs is now larger.
 /// Throws: DataError if loss is null, if an option is out of range or lacks another option that it
 /// needs, if the loader reads a stream of undeclared length, if the loss is not finite (naming the
-/// step), if the first loss depends on a tensor that requires a gradient but is a parameter of
-/// neither the network nor the optimizer, if a metric is missing, not finite or named like a field
-/// of EpochReport, if the log or page cannot be written, or if the position in a checkpoint is
-/// invalid or does not fit the loader or early_stopping; ShapeError if loss does not return one
-/// number. Exceptions from loss, from evaluate, from the callbacks and from the class Checkpoints
-/// reach the caller. Checkpoints that are already written are kept.
+/// step), if the first loss depends on no parameter of the network or of the optimizer, or on a
+/// tensor that requires a gradient but is a parameter of neither, if a metric is missing, not
+/// finite or named like a field of EpochReport, if the log or page cannot be written, or if the
+/// position in a checkpoint is invalid or does not fit the loader or early_stopping; ShapeError if
+/// loss does not return one number. Exceptions from loss, from evaluate, from the callbacks and
+/// from the class Checkpoints reach the caller. Checkpoints that are already written are kept.
 FitResult fit(Module& net,
               Optimizer& optimizer,
               DataLoader& loader,

@@ -61,6 +61,19 @@ void check_refuses(Options options) {
 
 }  // namespace
 
+TEST_CASE("a step without any gradient is refused", "[optim]") {
+  std::vector<Tensor> w{parameter({2}, 1, "0.bias"), parameter({3}, 2, "4.weight")};
+  Sgd optimizer(w, {.learning_rate = 1.0f});
+  QUANTRAIN_CHECK_ERROR(
+      optimizer.step(), DataError, "no parameter has a gradient: call backward()");
+  w[0].set_grad(Tensor::full({2}, 1.0f));
+  const std::vector<float> bias = values(w[0]);
+  const std::vector<float> weight = values(w[1]);
+  optimizer.step();
+  CHECK(values(w[0]) != bias);
+  CHECK(values(w[1]) == weight);
+}
+
 TEST_CASE("a gradient that is not finite is an error and changes nothing", "[optim]") {
   check_refuses<Sgd>(SgdOptions{.momentum = 0.9f});
   check_refuses<Adam>(AdamOptions{});

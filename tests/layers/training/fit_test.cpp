@@ -215,7 +215,34 @@ TEST_CASE("fit refuses invalid options, metrics and losses", "[layers][fit]") {
   };
   QUANTRAIN_CHECK_ERROR(fit(t.net, t.optimizer, t.loader, infinite),
                         DataError,
-                        "the loss is inf in step 0: the learning rate 0.1 may be too large");
+                        "the loss is inf before the first step: the data");
+  const auto later = [&, step = 0](Batch& batch) mutable {
+    return step++ == 0 ? t.loss(batch) : infinite(batch);
+  };
+  QUANTRAIN_CHECK_ERROR(fit(t.net, t.optimizer, t.loader, later),
+                        DataError,
+                        "the loss is inf in step 1: the learning rate 0.1 may be too large");
+  QUANTRAIN_CHECK_ERROR(
+      fit(t.net, t.optimizer, t.loader, [&](Batch& batch) { return t.net(batch.images); }),
+      ShapeError,
+      "the loss has shape [4, 2], expected one number");
+  QUANTRAIN_CHECK_ERROR(fit(t.net,
+                            t.optimizer,
+                            t.loader,
+                            [&](Batch& batch) {
+                              const NoGrad no_grad;
+                              return t.loss(batch);
+                            }),
+                        DataError,
+                        "the loss depends on no parameter of the network");
+  Training other;
+  const auto of_other = [&](Batch& batch) { return other.loss(batch); };
+  QUANTRAIN_CHECK_ERROR(fit(t.net, other.optimizer, t.loader, of_other),
+                        DataError,
+                        "the loss depends on no parameter of the network");
+  QUANTRAIN_CHECK_ERROR(fit(other.net, t.optimizer, t.loader, of_other),
+                        DataError,
+                        "the loss depends on none of the optimizer's parameters");
 }
 
 TEST_CASE("fit refuses a loss that depends on parameters it would never train", "[layers][fit]") {
