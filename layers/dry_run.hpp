@@ -7,7 +7,7 @@ namespace quantrain {
 /// input and discards them after the pass.
 class DryRun {
  public:
-  DryRun();
+  [[nodiscard]] DryRun();
   ~DryRun();
   DryRun(const DryRun&) = delete;
   DryRun& operator=(const DryRun&) = delete;

@@ -12,7 +12,7 @@ namespace quantrain {
 /// this object and keep its slots.
 class EvaluationMode {
  public:
-  explicit EvaluationMode(Module& module) {
+  [[nodiscard]] explicit EvaluationMode(Module& module) {
     module.append_modes(0, modes_);
     module.eval();
   }

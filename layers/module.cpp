@@ -175,7 +175,11 @@ std::vector<Tensor> Module::operator()(const std::vector<Tensor>& x) {
   });
 }
 
-Tensor Module::forward(const Tensor& /*x*/) { throw ShapeError(type(), "does not take one input"); }
+Tensor Module::forward(const Tensor& /*x*/) {
+  throw ShapeError(type(),
+                   "does not take one input: its class overrides no forward(const Tensor& x), so "
+                   "pass a list, such as net(batch.inputs()), or override it");
+}
 
 Tensor Module::forward(const Tensor& /*a*/, const Tensor& /*b*/) {
   throw ShapeError(type(), "does not take two inputs");

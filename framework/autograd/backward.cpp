@@ -156,8 +156,9 @@ void Tensor::backward(bool keep_graph) {
   if (elements() != 1) throw ShapeError("backward", "needs a single element, got shape ", shape());
   if (!requires_grad() || node() == nullptr)
     throw GraphError("backward",
-                     "nothing was recorded that requires a gradient: call set_requires_grad(true) "
-                     "on a leaf, and run the operations outside of NoGrad");
+                     "nothing was recorded that requires a gradient: compute the value from a "
+                     "network's parameters, or from a leaf after set_requires_grad(true), and "
+                     "outside of NoGrad and Calibration");
   BackwardPass(*this, keep_graph).run(*this);
 }
 

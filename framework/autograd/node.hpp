@@ -154,7 +154,7 @@ class Node {
 /// During the lifetime of a NoGrad, no result that this thread computes requires a gradient.
 class NoGrad {
  public:
-  NoGrad();
+  [[nodiscard]] NoGrad();
   ~NoGrad();
   NoGrad(const NoGrad&) = delete;
   NoGrad& operator=(const NoGrad&) = delete;
@@ -167,7 +167,7 @@ class NoGrad {
 /// that need no gradient.
 class Recording {
  public:
-  Recording();
+  [[nodiscard]] Recording();
   ~Recording();
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;

@@ -66,7 +66,14 @@ void load_parameters(const std::string& path,
   check_format(path, file, kFormat, kVersion);
   std::vector<const TensorFile::Entry*> sources;
   for (const auto& [name, tensor, constant] : tensors) {
-    if (!file.contains(name)) throw DataError("load", path, ": lacks \"", name, "\"");
+    if (!file.contains(name)) {
+      throw DataError(
+          "load",
+          path,
+          ": lacks \"",
+          name,
+          "\": it was saved from another network, or before prepare_qat or prepare_ptq");
+    }
     const TensorFile::Entry& entry = file.at(name);
     if (entry.dtype != DType::kF32) {
       throw DataError(

@@ -24,7 +24,7 @@ int threads();
 /// Destroy it in the same thread, in reverse order.
 class SerialLoops {
  public:
-  SerialLoops();
+  [[nodiscard]] SerialLoops();
   ~SerialLoops();
   SerialLoops(const SerialLoops&) = delete;
   SerialLoops& operator=(const SerialLoops&) = delete;

@@ -36,6 +36,15 @@ void check_range(const Shape& shape,
     if (!features.empty())
       seen << ", which is " << z << " after the offset and scale of feature "
            << i % features.scale.size() << ",";
+    const bool is_number = !std::isnan(values[i]);
+    TextStream fault;
+    if (is_number) {
+      fault << " is outside the range [" << range.min << ", " << range.max
+            << "]: declare the range of the values; if columns differ in magnitude, declare the "
+               "features from fit_min_max() or fit_mean_std(), and the range from feature_range()";
+    } else {
+      fault << ": remove the sample, or replace the value by a number";
+    }
     throw DataError(kDataset,
                     "value ",
                     values[i],
@@ -44,14 +53,8 @@ void check_range(const Shape& shape,
                     " (sample ",
                     row,
                     ")",
-                    seen.str(),
-                    " is outside the range [",
-                    range.min,
-                    ", ",
-                    range.max,
-                    "]: declare the range of the values; if columns differ in magnitude, declare "
-                    "the features from fit_min_max() or fit_mean_std(), and the range from "
-                    "feature_range()");
+                    is_number ? seen.str() : "",
+                    fault.str());
   }
 }
 

@@ -143,7 +143,10 @@ TensorFile parse(int64_t file_size, const Reader& read_some) {
   uint64_t header_size = 0;
   std::memcpy(&header_size, read(kLengthBytes).data(), sizeof header_size);
   if (header_size > uint64_t{kMaxHeader}) {
-    malformed("the header's length, ", header_size, ", exceeds ", kMaxHeader);
+    malformed("is not a safetensors file, or is damaged: the header's length, ",
+              header_size,
+              ", exceeds ",
+              kMaxHeader);
   }
   const int64_t data_size = file_size - kLengthBytes - static_cast<int64_t>(header_size);
   if (data_size < 0) {

@@ -127,9 +127,9 @@ ConfusionMatrix::ConfusionMatrix(int64_t classes) : classes_(classes) {
 }
 
 void ConfusionMatrix::add(Labels predicted, Labels labels) {
-  const auto rows = static_cast<int64_t>(labels.size());
-  check_labels("ConfusionMatrix, predictions", predicted, rows, classes_);
+  const auto rows = static_cast<int64_t>(predicted.size());
   check_labels("ConfusionMatrix", labels, rows, classes_);
+  check_labels("ConfusionMatrix, predictions", predicted, rows, classes_);
   for (size_t i = 0; i < labels.size(); ++i)
     ++counts_[static_cast<size_t>(labels[i] * classes_ + predicted[i])];
 }

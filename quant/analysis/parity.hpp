@@ -55,8 +55,8 @@ struct Parity {
   void add(const Parity& other);
 };
 
-/// Prints a line for each layer, one for the outputs, one for raw values if the batch carries codes,
-/// and the first layer that differs, if any.
+/// Prints a line for each layer, one for the outputs, one for raw values if the batch carries
+/// codes, and the first layer that differs, if any.
 std::ostream& operator<<(std::ostream& stream, const Parity& parity);
 
 /// Runs a batch [N, ...] through the prepared network in deployed mode and through the model made

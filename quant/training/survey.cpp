@@ -83,7 +83,7 @@ void Survey::refuse_without_sites(const std::vector<const GraphNode*>& data) con
   throw GraphError(
       net_.label(),
       "none of the network's operations can be quantized:",
-      types.str(),
+      data.empty() ? " there is none" : types.str(),
       "; quantization needs one of Conv1d, Conv2d, Linear, Add, Mul, AvgPool1d, AvgPool2d, Mean, "
       "Concat, Softmax, a batch norm, an elementwise function or arithmetic with constants");
 }
@@ -140,7 +140,9 @@ void Survey::check_has_site(const std::string& path) const {
   throw QuantError("QConfig",
                    "layer \"",
                    path,
-                   modules_.count(path) == 0 ? "\" does not exist" : "\" has nothing to quantize",
+                   modules_.count(path) == 0
+                       ? "\" does not exist"
+                       : "\" has nothing to quantize, or is fused with the layer before it",
                    "; layers to quantize:",
                    known.str());
 }

@@ -196,8 +196,11 @@ void check_batch_norm(
     throw DataError(where, "momentum must lie in [0, 1], got ", options.momentum);
   }
   if (options.training && x.dim(-1) > 0 && x.elements() / x.dim(-1) < 2) {
-    throw ShapeError(
-        where, "batch statistics need more than one value per channel, got shape ", x.shape());
+    throw ShapeError(Scope::path().empty() ? where : Scope::path(),
+                     "batch statistics need more than one value per channel, got shape ",
+                     x.shape(),
+                     ": call eval() before the network predicts; if a data set leaves one sample "
+                     "for the last batch, set LoaderOptions::drop_last");
   }
 }
 

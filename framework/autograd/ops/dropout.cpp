@@ -21,6 +21,12 @@ class DropoutNode : public Node {
   explicit DropoutNode(const DropoutOptions& options) : options_(options) {}
   std::string_view type() const override { return "dropout"; }
   Attributes attributes() const override { return {{"p", double{options_.p}}}; }
+  void refuse_integers(const std::string& layer) const override {
+    throw GraphError(layer,
+                     "operation dropout has no integer form: it drops values because its layer is "
+                     "in training mode; call eval(), and register the layer by add(name, layer) in "
+                     "the constructor");
+  }
   bool reads_input(size_t) const override { return false; }
   std::vector<Tensor> backward(Tensor grad_y) override { return {drop(grad_y, options_)}; }
 

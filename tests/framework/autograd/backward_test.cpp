@@ -151,7 +151,8 @@ TEST_CASE("backward needs a single element with a history", "[autograd][backward
   QUANTRAIN_CHECK_ERROR(
       sum(make_tensor({2}, {1, 2})).backward(),
       GraphError,
-      "nothing was recorded that requires a gradient: call set_requires_grad(true) on a leaf");
+      "nothing was recorded that requires a gradient: compute the value from a network's "
+      "parameters");
   QUANTRAIN_CHECK_ERROR(Tensor().backward(), GraphError, "the tensor is undefined");
 }
 

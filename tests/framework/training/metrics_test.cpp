@@ -129,6 +129,9 @@ TEST_CASE("metrics refuse invalid inputs", "[training][metrics]") {
   QUANTRAIN_CHECK_ERROR(matrix.add(std::vector<int32_t>{2}, std::vector<int32_t>{0}),
                         DataError,
                         "predictions] label 2 at 0 is not in [0, 2)");
+  QUANTRAIN_CHECK_ERROR(matrix.add(std::vector<int32_t>{0, 1, 1}, std::vector<int32_t>{0}),
+                        DataError,
+                        "1 labels for 3 rows");
   CHECK(matrix.total() == 0);
   QUANTRAIN_CHECK_ERROR(matrix.count(1, 2), DataError, "label 1 or prediction 2 is outside [0, 2)");
   QUANTRAIN_CHECK_ERROR(ConfusionMatrix(0), DataError, "0 classes");
