@@ -45,11 +45,18 @@ int main() try {
   quant::calibrate(net, DataLoader{training_set.first(500)});
   std::cout << "accuracy: " << accuracy(net, test_set) << '\n';
 
+  // One raw row through the network.
+  const std::vector<float> row{101e3f, 90.0f, 0.015f};
+  net.eval();
+  const SampleArray sample = SampleArray::encoded({1, 3}, row, range, features, Outside::kSaturate);
+  const Tensor logits = net(sample.tensor(std::vector<int64_t>{0}));
+
   // The model stores offsets and scales, so a device passes raw sensor values.
   const quant::IntegerModel model = quant::convert(net, example);
-  const std::vector<float> sample{101e3f, 90.0f, 0.015f};
   int32_t wrong = 0;
-  model.classify(sample, {&wrong, 1});
+  model.classify(row, {&wrong, 1});
+  const bool same = (logits.floats()[1] > logits.floats()[0]) == (wrong == 1);
+  if (!same) throw QuantError("guide", "the classes differ");
   std::cout << "something is wrong: " << (wrong == 1 ? "yes" : "no") << '\n';
   return 0;
 } catch (const Error& error) {
