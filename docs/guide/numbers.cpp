@@ -1,7 +1,11 @@
 // Numbers as targets, and a network with two inputs.
+#include <iomanip>
 #include <iostream>
+#include <sstream>
+#include <string>
 
 #include "framework/core/error.hpp"
+#include "framework/data/features.hpp"
 #include "framework/data/tensor_dataset.hpp"
 #include "layers/training/fit.hpp"
 #include "quant/analysis/parity.hpp"
@@ -9,21 +13,36 @@
 #include "quant/training/prepare.hpp"
 #include "training.hpp"
 
-/// A motor's vibration, and its speed and load. The target is the wear, a number.
-TensorDataset motors(int64_t count, uint64_t seed) {
+struct Motors {
+  std::vector<float> vibration;  // [N, 32]
+  std::vector<float> settings;   // [N, 2]: revolutions per minute, load
+  std::vector<float> wear;       // [N], in micrometres
+};
+
+Motors measure(int64_t count, uint64_t seed) {
   Random random(seed);
-  std::vector<float> vibration, settings, wear;
+  Motors motors;
   for (int64_t i = 0; i < count; ++i) {
     const float amplitude = random.uniform(0.1f, 0.8f), rpm = random.uniform(500.0f, 3000.0f);
     const float load = random.uniform(0.0f, 1.0f);
     for (int t = 0; t < 32; ++t)
-      vibration.push_back(amplitude * (t % 4 < 2 ? 1.0f : -1.0f) + random.uniform(-0.1f, 0.1f));
-    settings.insert(settings.end(), {rpm, load});
-    wear.push_back(amplitude * load + rpm / 3000.0f);
+      motors.vibration.push_back(amplitude * (t % 4 < 2 ? 1.0f : -1.0f) +
+                                 random.uniform(-0.1f, 0.1f));
+    motors.settings.insert(motors.settings.end(), {rpm, load});
+    motors.wear.push_back(100.0f * (amplitude * load + rpm / 3000.0f));
   }
+  return motors;
+}
+
+/// The inputs are vibration and settings. The target is the wear, scaled by `scaling`.
+TensorDataset data_set(const Motors& motors, const InputFeatures& scaling) {
+  const auto count = static_cast<int64_t>(motors.wear.size());
+  std::vector<float> wear;
+  for (size_t i = 0; i < motors.wear.size(); ++i)
+    wear.push_back(integer::feature_value(motors.wear, i, scaling));
   const InputFeatures features{{0.0f, 0.0f}, {3000.0f, 1.0f}};  // offsets and scales
-  return {{SampleArray::encoded({count, 32, 1}, vibration, {-1.0f, 1.0f}),
-           SampleArray::encoded({count, 2}, settings, {0.0f, 1.0f}, features)},
+  return {{SampleArray::encoded({count, 32, 1}, motors.vibration, {-1.0f, 1.0f}),
+           SampleArray::encoded({count, 2}, motors.settings, {0.0f, 1.0f}, features)},
           std::vector{SampleArray::floats({count, 1}, wear)}};
 }
 
@@ -32,8 +51,8 @@ class Wear : public Module {
   std::string_view type() const override { return "Wear"; }
 
  protected:
-  std::vector<Tensor> forward(const std::vector<Tensor>& x) override {
-    return {(*head_)((*both_)((*vibration_)(x[0]), (*settings_)(x[1])))};
+  Tensor forward(const Tensor& vibration, const Tensor& settings) override {
+    return (*head_)((*both_)((*vibration_)(vibration), (*settings_)(settings)));
   }
 
  private:
@@ -70,10 +89,20 @@ void train_wear(Module& net,
        .early_stopping = {.metric = "error", .patience = 3, .smaller_is_better = true}});
 }
 
+/// A float as text with all of its digits, so that std::stof gives the same float.
+std::string digits(float value) {
+  std::ostringstream text;
+  text << std::setprecision(9) << value;
+  return text.str();
+}
+
 int main() try {
   manual_seed(1);
-  const TensorDataset training_set = motors(2000, 1), validation_set = motors(500, 2);
-  const TensorDataset test_set = motors(500, 3);
+  const Motors training = measure(2000, 1);
+  const InputFeatures scaling = fit_mean_std(training.wear, 1);
+  const TensorDataset training_set = data_set(training, scaling);
+  const TensorDataset validation_set = data_set(measure(500, 2), scaling);
+  const TensorDataset test_set = data_set(measure(500, 3), scaling);
   Wear net;
   train_wear(net, training_set, validation_set, 8, 5e-3f);
   const std::vector<Tensor> example = test_set.batch(0, 1).inputs();
@@ -84,15 +113,20 @@ int main() try {
   const quant::IntegerModel model = quant::convert(net, example);
   const quant::Parity parity = quant::verify_parity(net, model, DataLoader{test_set});
   if (!parity.first_difference().empty()) throw QuantError("guide", "the integers differ");
+  model.save("wear.safetensors",
+             {{"offset", digits(scaling.offset[0])}, {"scale", digits(scaling.scale[0])}});
 
-  // Raw values of one motor: the vibration, then revolutions per minute and load.
+  // On the device: raw values of one motor: the vibration, then revolutions per minute and load.
   std::vector<float> vibration, wear(1);
   for (int t = 0; t < 32; ++t) vibration.push_back(t % 4 < 2 ? 0.5f : -0.5f);
   const std::vector<float> settings{1500.0f, 0.6f};
   const std::vector<std::span<const float>> inputs{vibration, settings};
   const std::vector<std::span<float>> outputs{wear};
-  model.run(inputs, outputs);
-  std::cout << "wear: " << wear[0] << ", expected 0.8\n";
+  const IntegerModel loaded = IntegerModel::load(std::string("wear.safetensors"));
+  loaded.run(inputs, outputs);
+  const float offset = std::stof(loaded.metadata().at("offset"));
+  const float scale = std::stof(loaded.metadata().at("scale"));
+  std::cout << "wear: " << integer::raw_value(wear[0], offset, scale) << " um, expected 80 um\n";
   return 0;
 } catch (const Error& error) {
   std::cerr << error.what() << '\n';
