@@ -23,12 +23,15 @@ void quantize_after_training(const Dataset& training_set, const Dataset& test_se
   std::cout << "accuracy after PTQ: " << accuracy(net, test_set) << '\n';
 }
 
-/// 4-bit weights with learned scales, and 6-bit activations; 8 bits for the first and last layer.
+/// 4-bit weights with learned scales, but 8-bit weights in the first and last layer; 6-bit
+/// activations.
 quant::QConfig few_bits() {
   quant::QConfig config = quant::QConfig::bits(4, 6);
+  quant::LayerConfig wide = config.model;  // a copy, because an entry replaces all settings
+  wide.weight.bits = 8;
+  config.layers["0"] = wide;   // sees the pixels
+  config.layers["10"] = wide;  // gives the logits
   config.model.weight.estimator = quant::Estimator::kLearned;
-  config.layers["0"] = quant::QConfig::int8().model;   // sees the pixels
-  config.layers["10"] = quant::QConfig::int8().model;  // gives the logits
   return config;
 }
 
