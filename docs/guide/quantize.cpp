@@ -43,7 +43,7 @@ quant::IntegerModel train_quantized(const Dataset& training_set, const Dataset& 
   quant::prepare_qat(net, example, few_bits());
   std::cout << quant::plan(net, example);
   train(net, training_set, 2, 2e-3f, random_shift(1));
-  quant::freeze(net);  // ranges, scales and batch statistics stay as they are from here on
+  quant::freeze(net);  // training changes no range, scale or batch statistic from here on
   train(net, training_set, 1, 2e-4f, random_shift(1));
   std::cout << "accuracy after QAT: " << accuracy(net, test_set) << '\n';
 
