@@ -116,7 +116,7 @@ int main() try {
   model.save("wear.safetensors",
              {{"offset", digits(scaling.offset[0])}, {"scale", digits(scaling.scale[0])}});
 
-  // On the device: raw values of one motor: the vibration, then revolutions per minute and load.
+  // On the device, with the raw values of one motor: vibration, revolutions per minute and load.
   std::vector<float> vibration, wear(1);
   for (int t = 0; t < 32; ++t) vibration.push_back(t % 4 < 2 ? 0.5f : -0.5f);
   const std::vector<float> settings{1500.0f, 0.6f};
