@@ -180,7 +180,7 @@ class Recording {
 /// appended to the path of the enclosing scope.
 class Scope {
  public:
-  explicit Scope(std::string_view name);
+  [[nodiscard]] explicit Scope(std::string_view name);
   ~Scope();
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;

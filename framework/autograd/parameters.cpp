@@ -67,12 +67,11 @@ void load_parameters(const std::string& path,
   std::vector<const TensorFile::Entry*> sources;
   for (const auto& [name, tensor, constant] : tensors) {
     if (!file.contains(name)) {
-      throw DataError(
-          "load",
-          path,
-          ": lacks \"",
-          name,
-          "\": it was saved from another network, or before prepare_qat or prepare_ptq");
+      throw DataError("load",
+                      path,
+                      ": lacks \"",
+                      name,
+                      "\": it was saved from another network, or by an older version");
     }
     const TensorFile::Entry& entry = file.at(name);
     if (entry.dtype != DType::kF32) {

@@ -22,7 +22,7 @@ class Profile {
     double seconds;
   };
 
-  Profile();
+  [[nodiscard]] Profile();
   ~Profile();
   Profile(const Profile&) = delete;
   Profile& operator=(const Profile&) = delete;

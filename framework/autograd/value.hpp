@@ -39,6 +39,9 @@ struct PendingPass {
   /// if all gradients pass, or none is needed.
   Buffer<uint8_t> mask{};
   bool done = false;  ///< the results were computed, and the mask is complete
+  /// An operation has used the results without storing them. Its gradient passes by the mask, so no
+  /// later operation may join the pass and put its own mask there.
+  bool used = false;
 
   bool has_batch_norm() const { return !scale.empty(); }
   /// The upper bound of the activation; 0 if there is none.

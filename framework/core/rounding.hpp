@@ -13,7 +13,7 @@ namespace quantrain {
 /// started it. Costs a nanosecond if the mode is already the default.
 class DefaultRounding {
  public:
-  DefaultRounding() : found_(read()) {
+  [[nodiscard]] DefaultRounding() : found_(read()) {
     if ((found_ & kMode) != 0) [[unlikely]]
       set();
   }

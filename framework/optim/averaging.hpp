@@ -54,7 +54,7 @@ class AveragedWeights {
  public:
   /// Throws: GraphError before the first update; DataError if the state, which may come from a
   /// file, is invalid or not finite.
-  explicit AveragedWeights(ExponentialAverage& average);
+  [[nodiscard]] explicit AveragedWeights(ExponentialAverage& average);
   ~AveragedWeights();
   AveragedWeights(const AveragedWeights&) = delete;
   AveragedWeights& operator=(const AveragedWeights&) = delete;

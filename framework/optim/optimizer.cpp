@@ -167,11 +167,12 @@ void Optimizer::step() {
     any = true;
     check_gradient(i);
   }
-  if (!any) {
+  if (!any && !has_stepped_) {
     throw DataError(name_,
                     "no parameter has a gradient: call backward() on a loss that depends on the "
                     "parameters, before step()");
   }
+  has_stepped_ = true;
   for (State& state : state_) {
     if (trained(state.parameter)) check_loaded(state);
   }

@@ -30,8 +30,8 @@ class Optimizer {
   /// Throws: DataError naming parameters that have a gradient but were added after the optimizer
   /// was made (for example learned scales, if the network was prepared later), or a parameter
   /// whose gradient is NaN, infinite or, for Adam and RmsProp, so large that its square is
-  /// infinite; DataError also if the state, which may come from a file, is invalid. If it throws,
-  /// nothing has changed.
+  /// infinite; DataError also if no parameter has a gradient in the first step, or if the state,
+  /// which may come from a file, is invalid. If it throws, nothing has changed.
   void step();
   /// Drops all gradients.
   void zero_grad();
@@ -89,6 +89,7 @@ class Optimizer {
   std::vector<Tensor> parameters_;
   float learning_rate_;
   bool allow_nonfinite_;
+  bool has_stepped_ = false;
   float largest_gradient_;
   // What TensorAccess::companions() returned for each parameter when the optimizer was made.
   std::vector<TensorAccess::Companions> companions_;

@@ -130,9 +130,14 @@ bool contains(const std::vector<Tensor>& all, const Tensor& tensor) {
 }
 
 /// Refuses a loss that is not a number, or with which the network would not be trained: a loss that
-/// depends on no parameter of the network or of the optimizer, or that depends on a tensor that
-/// neither of them knows. Most often, the latter is a weight of a layer that is a plain member.
-void check_loss(const Tensor& loss, const Module& net, const Optimizer& optimizer) {
+/// depends on no parameter of the network or of the optimizer, or on a module's parameter that
+/// nobody knows. Most often, that is a weight of a layer that is a plain member. A leaf without a
+/// name is the caller's own, such as an input whose gradient the loss needs.
+/// also: tensors that the caller trains otherwise.
+void check_loss(const Tensor& loss,
+                const Module& net,
+                const Optimizer& optimizer,
+                const std::vector<NamedTensor>& also) {
   if (loss.elements() != 1)
     throw ShapeError(
         "fit", "the loss has shape ", loss.shape(), ", expected one number, such as mean(...)");
@@ -147,19 +152,26 @@ void check_loss(const Tensor& loss, const Module& net, const Optimizer& optimize
     const bool is_trained = contains(optimizer.parameters(), leaf);
     trains_net = trains_net || is_of_net;
     trains = trains || is_trained;
+    const bool is_known = is_of_net || is_trained || leaf.name().empty() ||
+                          std::any_of(also.begin(), also.end(), [&](const NamedTensor& entry) {
+                            return entry.tensor.same_as(leaf);
+                          });
     const std::vector<int> consumers = graph.consumers(leaf);
-    if (is_of_net || is_trained || consumers.empty()) continue;
+    if (is_known || consumers.empty()) continue;
     const GraphNode& node = graph.node(consumers[0]);
-    fail("the operation ",
-         node.type(),
-         node.scope().empty() ? "" : " of layer ",
-         node.scope(),
-         " uses a tensor ",
-         leaf.name().empty() ? "" : '"' + leaf.name() + "\" ",
-         leaf.shape(),
-         " that requires a gradient, but is a parameter of neither the network nor the optimizer, "
-         "so it would never be trained: register its layer by add(name, layer) in the module's "
-         "constructor; if it shall stay as it is, call set_requires_grad(false) on it");
+    fail(
+        "the operation ",
+        node.type(),
+        node.scope().empty() ? "" : " of layer ",
+        node.scope(),
+        " uses \"",
+        leaf.name(),
+        "\" ",
+        leaf.shape(),
+        ", which requires a gradient, but is a parameter of neither the network nor the optimizer, "
+        "so it would never be trained: register its layer by add(name, layer) in the module's "
+        "constructor; if it shall stay as it is, use it while a NoGrad lives, or call "
+        "set_requires_grad(false) on it; if you train it yourself, list it in FitOptions::also");
   }
   if (!trains_net)
     fail(
@@ -333,7 +345,7 @@ class Run {
       optimizer_.zero_grad();
     }
     Tensor y = loss(batch);
-    if (!checked_) check_loss(y, net_, optimizer_);
+    if (!checked_) check_loss(y, net_, optimizer_, options_.also);
     checked_ = true;
     const float value = y.item();
     if (!std::isfinite(value) && at_.steps == 0) {

@@ -33,9 +33,9 @@ struct FitOptions {
       nullptr;             ///< of the learning rate; null: the optimizer's, which callbacks may set
   float clip_norm = 0.0f;  ///< limit for clip_grad_norm() before each step; 0: no limit
   /// Called before an epoch, for example to freeze or unfreeze ranges or batch norms. Epochs count
-  /// from 0, whatever first_epoch is. A run that is
-  /// resumed within an epoch does not call it for that epoch. So the function may change only state
-  /// that a checkpoint restores, such as the module's.
+  /// from 0, whatever first_epoch is. A run that is resumed within an epoch does not call it for
+  /// that epoch. So the function may change only state that a checkpoint restores, such as the
+  /// module's.
   std::function<void(int64_t epoch)> begin_epoch = nullptr;
   /// Called after an epoch, in evaluation mode and without gradients. Returns metrics, for example
   /// on validation data. A metric has none of the names of EpochReport's other fields, such as

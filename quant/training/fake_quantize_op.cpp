@@ -403,7 +403,8 @@ Tensor run(const Tensor& x,
   const bool last_use = options.last_use && !keeps_values() && TensorAccess::handles(x) == 1 &&
                         !scale.defined() && options.clamped && params.type.bits <= 8 &&
                         !params.per_channel();
-  const std::shared_ptr<PendingPass> pending = last_use ? TensorAccess::pending(x) : nullptr;
+  std::shared_ptr<PendingPass> pending = last_use ? TensorAccess::pending(x) : nullptr;
+  if (pending != nullptr && pending->used) pending = nullptr;
   std::vector<Tensor> inputs{x};
   if (scale.defined()) inputs.push_back(scale);
   const bool want_mask = options.clamped && needs_gradient(inputs);

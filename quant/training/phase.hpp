@@ -33,8 +33,8 @@ enum class Simulation {
 /// Throws: DataError naming `what` if the value is not such a number.
 int32_t saved_integer(float value, int32_t lowest, int32_t highest, std::string_view what);
 
-/// What a slot's state holds beside its parameters, by name, to be added as constants: a state of
-/// another type or estimator has another meaning, so it cannot be loaded.
+/// What the numbers of a slot's state mean, by name, to be added as constants. So a state of
+/// another type, or of a scale that is learned where this one is not, cannot be loaded.
 std::vector<std::pair<const char*, float>> type_constants(const QType& type, bool learned);
 
 /// Checks that parameters given to a slot are valid, and have the slot's type, axis and number of

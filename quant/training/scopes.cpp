@@ -15,12 +15,17 @@ M& slot_at(Module& net, std::string_view path, Module* slot, const char* what) {
                    Plugged(net).empty() ? ": the network is not prepared" : "");
 }
 
-/// Throws: GraphError if the network is not prepared.
-Plugged plugged(Module& net) {
-  Plugged all(net);
-  if (!all.empty()) return all;
+[[noreturn]] void refuse_unprepared(const Module& net) {
   throw GraphError(net.label(),
                    "the network is not prepared: prepare_ptq or prepare_qat comes first");
+}
+
+/// Throws: GraphError if a whole network is not prepared. A part of a network, which has a name, may
+/// have nothing to quantize.
+Plugged plugged(Module& net) {
+  Plugged all(net);
+  if (all.empty() && net.name().empty()) refuse_unprepared(net);
+  return all;
 }
 
 }  // namespace
@@ -90,7 +95,7 @@ SlotScope::~SlotScope() {
 }
 
 Calibration::Calibration(Module& net) : SlotScope(net, Kind::kCalibration), evaluation_(net) {
-  plugged(net);
+  if (Plugged(net).empty()) refuse_unprepared(net);
 }
 
 void calibrate(Module& net, const Tensor& batch) {

@@ -27,13 +27,13 @@ struct Plugged {
   std::vector<PreparedBatchNorm*> batch_norms;
 
   explicit Plugged(Module& net);
-  bool empty() const { return all.empty(); }
+  bool empty() const { return all.empty() && batch_norms.empty(); }
 };
 
 /// Sets Phase::kTraining or kFrozen for every slot below the module. In both phases, quantization
 /// parameters that the caller gave stay as they are.   docs/quantization.md (12)
-/// Throws: QuantError for kCalibrating; GraphError if the network is not prepared. The next three
-/// functions throw that, too.
+/// Throws: QuantError for kCalibrating; GraphError if the module is a whole network that is not
+/// prepared. The next three functions throw that, too.
 void set_phase(Module& net, Phase phase);
 /// Sets whether batch norms are frozen. A frozen batch norm uses no batch statistics in
 /// training, so it computes the same as in the deployed network. Saved with the state.

@@ -4,7 +4,9 @@
 
 #include "framework/autograd/ops.hpp"
 #include "framework/data/loader.hpp"
+#include "framework/optim/adam.hpp"
 #include "layers/state.hpp"
+#include "layers/training/fit.hpp"
 #include "quant/lowering/convert.hpp"
 #include "quant/observers/observer.hpp"
 #include "quant/training/prepare.hpp"
@@ -316,7 +318,7 @@ TEST_CASE("given parameters stay in every phase, and when they are saved and loa
   QUANTRAIN_CHECK_ERROR(output_quantizer(plain, "1"), GraphError, "the network is not prepared");
 }
 
-TEST_CASE("a state of other bits or another estimator is refused", "[quant][phase]") {
+TEST_CASE("a state of other bits, or of learned scales, is refused", "[quant][phase]") {
   const Tensor example = random_images({2, 12}, 1);
   const auto prepared = [&](const QConfig& config) {
     Sequential net = mlp();
@@ -342,6 +344,19 @@ TEST_CASE("a state of other bits or another estimator is refused", "[quant][phas
   Sequential same = prepared(QConfig::int8());
   load(same, folder / "eight");
   check_same_state(same, eight);
+
+  DataLoader loader(Dataset({6, 12}, std::vector<uint8_t>(72, 100), {0, 1, 2, 3, 0, 1}, 4),
+                    {.batch = 3});
+  const auto resume = [&](Sequential& net) {
+    Adam optimizer(net.parameters());
+    fit(net,
+        optimizer,
+        loader,
+        [&](Batch& batch) { return cross_entropy(net(batch.images), batch.labels); },
+        {.checkpoints = {.folder = folder / "run", .resume = true}});
+  };
+  resume(eight);
+  QUANTRAIN_CHECK_ERROR(resume(four), DataError, "_slot.bits\" has 8");
 }
 
 TEST_CASE("phases of a network that is not prepared cannot be set", "[quant][phase]") {
@@ -351,6 +366,20 @@ TEST_CASE("phases of a network that is not prepared cannot be set", "[quant][pha
   QUANTRAIN_CHECK_ERROR(set_phase(net, Phase::kTraining), GraphError, kMessage);
   QUANTRAIN_CHECK_ERROR(freeze_batch_norms(net), GraphError, kMessage);
   QUANTRAIN_CHECK_ERROR(set_simulation(net, Simulation::kFloat), GraphError, kMessage);
+}
+
+TEST_CASE("parts of a prepared network are frozen one by one", "[quant][phase]") {
+  Sequential net = conv_net();
+  prepare_qat(net, random_images({2, 8, 8, 1}, 1), QConfig::int8());
+  for (const NamedModule& entry : net.named_modules()) {
+    if (!entry.name.empty()) freeze(*entry.module);
+  }
+  const Plugged all(net);
+  REQUIRE_FALSE(all.batch_norms.empty());
+  for (const PreparedBatchNorm* norm : all.batch_norms)
+    CHECK_FALSE(const_cast<PreparedBatchNorm*>(norm)->folding().uses_batch_statistics());
+  for (const FakeQuantize* activation : all.activations)
+    CHECK(activation->phase() == Phase::kFrozen);
 }
 
 TEST_CASE("phases and frozen batch norms are saved, so a loaded network trains like the saved one",

@@ -146,9 +146,10 @@ Tensor add_codes(const std::vector<Tensor>& x) {
 }
 
 /// If a batch norm's scale and shift of `a` are still to be done, does them and the addition of `b`
-/// in one pass. The floats of `a` stay as they are. Otherwise, the result is undefined.
+/// in one pass. The floats of `a` stay as they are, in case that it is read again. Otherwise, the
+/// result is undefined.
 Tensor add_to_pending(const Tensor& a, const Tensor& b) {
-  const std::shared_ptr<const PendingPass> pass = TensorAccess::pending(a);
+  const std::shared_ptr<PendingPass> pass = TensorAccess::pending(a);
   const bool fits = pass != nullptr && pass->has_batch_norm() &&
                     pass->activation == Activation::kNone && a.shape() == b.shape() &&
                     !a.same_as(b);
@@ -166,12 +167,13 @@ Tensor add_to_pending(const Tensor& a, const Tensor& b) {
                              y.mutable_data(),
                              nullptr,
                              other);
+  pass->used = true;
   return y;
 }
 
 Tensor add_floats(const std::vector<Tensor>& x) {
   if (x.size() == 2) {
-    for (const size_t i : {0, 1}) {
+    for (const size_t i : {size_t{0}, size_t{1}}) {
       if (Tensor y = add_to_pending(x[i], x[1 - i]); y.defined()) return y;
     }
   }

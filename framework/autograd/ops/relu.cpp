@@ -71,7 +71,7 @@ Tensor activate_accumulators(const Tensor& x, Activation activation, uint8_t* ma
 Tensor activate(const Tensor& x, Activation activation, bool may_take) {
   const bool takes = may_take && !keeps_values() && TensorAccess::can_take_floats(x);
   std::shared_ptr<PendingPass> pass = takes ? TensorAccess::pending(x) : nullptr;
-  const bool joins = pass != nullptr && pass->activation == Activation::kNone;
+  const bool joins = pass != nullptr && !pass->used && pass->activation == Activation::kNone;
   if (!joins) pass = std::make_shared<PendingPass>();
   if (needs_gradient({x})) pass->mask = Buffer<uint8_t>((x.elements() + 7) / 8);
   pass->activation = activation;

@@ -40,8 +40,8 @@ void column_moments_s32_f32(int64_t rows,
                             float* min = nullptr,
                             float* max = nullptr);
 /// y[r, c] = x[r, c] * scale[c] + shift[c]; y may be x. Unless `added` is null, added[r, c] is then
-/// added. If hi is not 0, a ReLU follows, as in relu_f32: y is clamped to [0, hi], and mask, unless
-/// null, tells which elements pass a gradient.
+/// added; it may not overlap y. If hi is not 0, a ReLU follows, as in relu_f32: y is clamped to [0,
+/// hi], and mask, unless null, tells which elements pass a gradient.
 void column_affine_f32(int64_t rows,
                        int64_t columns,
                        const float* x,

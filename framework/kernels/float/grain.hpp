@@ -12,7 +12,7 @@ namespace quantrain::kernels {
 inline constexpr int64_t kGrain = 32768;
 /// Elements of a block if the work on each takes about twice as long.
 inline constexpr int64_t kSlowGrain = 1 << 14;
-/// Elements of a block in an optimizer's step, which reads up to four arrays from distant caches.
+/// Elements of a block in an optimizer's step, which reads up to five arrays from distant caches.
 inline constexpr int64_t kStepGrain = 1 << 13;
 /// Elements of a block that several passes read, so that it stays in the caches of its thread.
 inline constexpr int64_t kRereadGrain = 1 << 13;

@@ -267,6 +267,16 @@ TEST_CASE("fused passes over columns give the bits of separate passes", "[kernel
                           grad.data());
         CHECK(test::same_bits(fused, y));
         CHECK(fused_mask == mask);
+        column_affine_f32(rows,
+                          columns,
+                          x.data(),
+                          scale.data(),
+                          shift.data(),
+                          0.0f,
+                          fused.data(),
+                          nullptr,
+                          grad.data());
+        CHECK(test::same_bits(fused, sums));
         relu_f32(n, affine.data(), hi, y.data(), mask.data());
         for (const float bound : {0.0f, hi}) {
           const QuantizeF32 q{.scale = 0.03f, .zero_point = 100, .bound = bound};

@@ -255,7 +255,8 @@ TEST_CASE("fit refuses a loss that depends on parameters it would never train", 
   QUANTRAIN_CHECK_ERROR(
       fit(t.net, t.optimizer, t.loader, with_unknown),
       DataError,
-      "operation linear uses a tensor \"weight\" [2, 2] that requires a gradient");
+      "operation linear uses \"weight\" [2, 2], which requires a gradient, but is a parameter of "
+      "neither");
   CHECK(t.weights() == before);
   CHECK(!unknown.weight().grad().defined());
 
@@ -266,6 +267,13 @@ TEST_CASE("fit refuses a loss that depends on parameters it would never train", 
   const std::vector<float> start = values(unknown.weight());
   fit(t.net, both, t.loader, with_unknown);
   CHECK(values(unknown.weight()) != start);
+
+  // The caller may train them, or use leaves of his own.
+  CHECK_NOTHROW(
+      fit(t.net, t.optimizer, t.loader, with_unknown, {.also = unknown.named_parameters()}));
+  CHECK_NOTHROW(fit(t.net, t.optimizer, t.loader, [&](Batch& batch) {
+    return t.loss(batch) + mean(square(Tensor::full({2}, 0.5f).set_requires_grad(true)));
+  }));
 
   // Gradients may pass through layers that stay as they are.
   for (Tensor parameter : unknown.parameters()) parameter.set_requires_grad(false);
