@@ -46,7 +46,7 @@ struct FitOptions {
   EarlyStopping early_stopping = {};
   CheckpointOptions checkpoints = {};
   /// Tensors that checkpoints hold in addition to the states of module and optimizer, such as
-  /// averaged weights.
+  /// averaged weights, or parameters that the loss uses and that you train yourself.
   std::vector<NamedTensor> also = {};
   std::string label = {};  ///< print progress under this name, such as "float"; empty: no progress
   std::string log = {};    ///< file for to_json() of each epoch, one per line; empty: none
