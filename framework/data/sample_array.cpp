@@ -23,41 +23,6 @@ std::shared_ptr<const InputFeatures> shared_features(InputFeatures features) {
   return features.empty() ? nullptr : std::make_shared<const InputFeatures>(std::move(features));
 }
 
-// Throws for the first value that is outside the range or NaN.
-void check_range(const Shape& shape,
-                 std::span<const float> values,
-                 Range range,
-                 const InputFeatures& features) {
-  for (size_t i = 0; i < values.size(); ++i) {
-    const float z = integer::feature_value(values, i, features);
-    if (z >= range.min && z <= range.max) continue;
-    const auto row = static_cast<int64_t>(i) / (shape.elements() / shape[0]);
-    TextStream seen;
-    if (!features.empty())
-      seen << ", which is " << z << " after the offset and scale of feature "
-           << i % features.scale.size() << ",";
-    const bool is_number = !std::isnan(values[i]);
-    TextStream fault;
-    if (is_number) {
-      fault << " is outside the range [" << range.min << ", " << range.max
-            << "]: declare the range of the values; if columns differ in magnitude, declare the "
-               "features from fit_min_max() or fit_mean_std(), and the range from feature_range()";
-    } else {
-      fault << ": remove the sample, or replace the value by a number";
-    }
-    throw DataError(kDataset,
-                    "value ",
-                    values[i],
-                    " at ",
-                    i,
-                    " (sample ",
-                    row,
-                    ")",
-                    is_number ? seen.str() : "",
-                    fault.str());
-  }
-}
-
 void check_finite(std::span<const float> values,
                   int64_t elements,
                   const InputFeatures& features = {}) {
@@ -75,6 +40,40 @@ void check_finite(std::span<const float> values,
         at % elements,
         std::isfinite(values[i]) ? " overflows after the feature's offset and scale" : "",
         ": leave the sample out, or replace the value");
+  }
+}
+
+// Throws for the first value that is NaN or outside the range.
+void check_range(const Shape& shape,
+                 std::span<const float> values,
+                 Range range,
+                 const InputFeatures& features) {
+  const int64_t elements = shape.elements() / shape[0];
+  for (size_t i = 0; i < values.size(); ++i) {
+    const float z = integer::feature_value(values, i, features);
+    if (z >= range.min && z <= range.max) continue;
+    if (std::isnan(z)) check_finite(values, elements, features);
+    const auto row = static_cast<int64_t>(i) / elements;
+    TextStream seen;
+    if (!features.empty())
+      seen << ", which is " << z << " after the offset and scale of feature "
+           << i % features.scale.size() << ",";
+    throw DataError(kDataset,
+                    "value ",
+                    values[i],
+                    " at ",
+                    i,
+                    " (sample ",
+                    row,
+                    ")",
+                    seen.str(),
+                    " is outside the range [",
+                    range.min,
+                    ", ",
+                    range.max,
+                    "]: declare the range of the values; if columns differ in magnitude, declare "
+                    "the features from fit_min_max() or fit_mean_std(), and the range from "
+                    "feature_range()");
   }
 }
 

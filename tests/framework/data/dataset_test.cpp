@@ -73,7 +73,9 @@ TEST_CASE("floats outside their declared range are rejected", "[data][dataset]")
                         DataError,
                         "value 1.5 at 1 (sample 0) is outside the range [0, 1]: declare the range");
   QUANTRAIN_CHECK_ERROR(make({-0.5f, 0.0f}, {0.0f, 1.0f}), DataError, "value -0.5 at 0");
-  QUANTRAIN_CHECK_ERROR(make({0.0f, nan}, {0.0f, 1.0f}), DataError, "value nan at 1");
+  QUANTRAIN_CHECK_ERROR(make({0.0f, nan}, {0.0f, 1.0f}),
+                        DataError,
+                        "value nan of sample 0, element 1: leave the sample out, or replace");
   QUANTRAIN_CHECK_ERROR(make({0.0f, 0.0f}, {1.0f, 1.0f}),
                         QuantError,
                         "[dataset] the range [1, 1] of the input is empty");
