@@ -156,8 +156,9 @@ void check_loss(const Tensor& loss,
                           std::any_of(also.begin(), also.end(), [&](const NamedTensor& entry) {
                             return entry.tensor.same_as(leaf);
                           });
+    if (is_known) continue;
     const std::vector<int> consumers = graph.consumers(leaf);
-    if (is_known || consumers.empty()) continue;
+    if (consumers.empty()) continue;  // the loss itself
     const GraphNode& node = graph.node(consumers[0]);
     fail(
         "the operation ",

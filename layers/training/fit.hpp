@@ -77,13 +77,13 @@ struct FitResult {
 /// were already used. If a resumed run had already ended, fit() trains nothing and returns the
 /// run's results, even if options.epochs is now larger.
 /// Throws: DataError if loss is null, if an option is out of range or lacks another option that it
-/// needs, if the loader reads a stream of undeclared length, if the loss is not finite (naming the
-/// step), if the first loss depends on no parameter of the network or of the optimizer, or on a
-/// tensor that requires a gradient but is a parameter of neither, if a metric is missing, not
-/// finite or named like a field of EpochReport, if the log or page cannot be written, or if the
-/// position in a checkpoint is invalid or does not fit the loader or early_stopping; ShapeError if
-/// loss does not return one number. Exceptions from loss, from evaluate, from the callbacks and
-/// from the class Checkpoints reach the caller. Checkpoints that are already written are kept.
+/// needs, if the loader reads a stream of undeclared length, if a loss is not finite, if the first
+/// loss depends on no parameter of the network or of the optimizer, or on a module's parameter that
+/// is neither theirs nor in options.also, if a metric is missing, not finite or named like a field
+/// of EpochReport, if the log or page cannot be written, or if the position in a checkpoint is
+/// invalid or does not fit the loader or early_stopping; ShapeError if loss does not return one
+/// number. Exceptions from loss, from evaluate, from the callbacks and from the class Checkpoints
+/// reach the caller. Checkpoints that are already written are kept.
 FitResult fit(Module& net,
               Optimizer& optimizer,
               DataLoader& loader,

@@ -111,7 +111,7 @@ QParams FakeQuantize::params() const {
         place(type()),
         "FakeQuantize has no parameters: ",
         !why_no_params_.empty() ? why_no_params_
-        : saved_phase().data()[0] == static_cast<float>(static_cast<int>(Phase::kFrozen))
+        : is_saved_frozen()
             ? "it is frozen and was not calibrated: call quant::calibrate(net, batches) first"
             : "it was not calibrated: call quant::calibrate(net, batches), or train in training "
               "mode, first");

@@ -76,6 +76,10 @@ Phase PhasedSlot::phase() const {
     case ScopeKind::kNone:
     case ScopeKind::kFloat: break;
   }
+  return stored();
+}
+
+Phase PhasedSlot::stored() const {
   constexpr auto kFirst = static_cast<int32_t>(Phase::kTraining);
   constexpr auto kLast = static_cast<int32_t>(Phase::kFrozen);
   return static_cast<Phase>(saved_integer(phase_.data()[0], kFirst, kLast, "phase"));

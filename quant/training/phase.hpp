@@ -76,12 +76,16 @@ class PhasedSlot {
   bool in_float() const { return scope_ == ScopeKind::kCalibration || scope_ == ScopeKind::kFloat; }
   /// The saved phase, a tensor [1] that the module registers as a buffer.
   const Tensor& saved_phase() const { return phase_; }
+  /// Whether the saved phase is kFrozen, whatever scope is open. Throws: as saved_integer().
+  bool is_saved_frozen() const { return stored() == Phase::kFrozen; }
   /// Called when a Calibration ends; complete is false if an exception ended it.
   virtual void end_calibration(bool /*complete*/) noexcept {}
 
  private:
   friend class SlotScope;
   enum class ScopeKind { kNone, kFloat, kCalibration, kDeployed };
+
+  Phase stored() const;
 
   std::string layer_;
   Tensor phase_;

@@ -365,7 +365,7 @@ TEST_CASE("the error about a wrong input names the layer's path and both shapes"
   QUANTRAIN_CHECK_ERROR(BatchNorm1d{0}, ShapeError, "[BatchNorm1d] channels must be positive: 0");
   QUANTRAIN_CHECK_ERROR(BatchNorm1d{4}(Tensor::zeros({1, 4})),
                         ShapeError,
-                        "more than one value per channel, got shape [1, 4]");
+                        "more than one value per channel, got shape [1, 4]: call eval()");
   QUANTRAIN_CHECK_ERROR(Add{}(Tensor::zeros({2}), Tensor::zeros({3})),
                         ShapeError,
                         "[Add] shapes differ: a [2], b [3]");

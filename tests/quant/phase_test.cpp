@@ -368,6 +368,34 @@ TEST_CASE("phases of a network that is not prepared cannot be set", "[quant][pha
   QUANTRAIN_CHECK_ERROR(set_simulation(net, Simulation::kFloat), GraphError, kMessage);
 }
 
+TEST_CASE("a message tells a frozen range without values from one that may still learn",
+          "[quant][phase]") {
+  const Tensor example = random_images({2, 12}, 1);
+  Sequential net = mlp();
+  prepare_qat(net, example, QConfig::int8());
+  QUANTRAIN_CHECK_ERROR(convert(net, example), QuantError, "or train in training mode, first");
+  freeze(net);
+  QUANTRAIN_CHECK_ERROR(net(example), QuantError, "it is frozen and was not calibrated");
+}
+
+TEST_CASE("a dropout that is active has no integer form", "[quant][phase]") {
+  class Active : public Module {
+   public:
+    std::string_view type() const override { return "Active"; }
+
+   protected:
+    Tensor forward(const Tensor& x) override { return dropout_(x); }
+
+   private:
+    Dropout dropout_{0.5f};  // not registered, so it stays in training mode
+  };
+  const Tensor example = random_images({2, 12}, 1);
+  Sequential net{Linear{12, 8}, Active{}, Linear{8, 4}};
+  prepare_qat(net, example, QConfig::int8());
+  calibrate(net, example);
+  QUANTRAIN_CHECK_ERROR(convert(net, example), GraphError, "call eval(), and register the layer");
+}
+
 TEST_CASE("parts of a prepared network are frozen one by one", "[quant][phase]") {
   Sequential net = conv_net();
   prepare_qat(net, random_images({2, 8, 8, 1}, 1), QConfig::int8());
@@ -376,8 +404,8 @@ TEST_CASE("parts of a prepared network are frozen one by one", "[quant][phase]")
   }
   const Plugged all(net);
   REQUIRE_FALSE(all.batch_norms.empty());
-  for (const PreparedBatchNorm* norm : all.batch_norms)
-    CHECK_FALSE(const_cast<PreparedBatchNorm*>(norm)->folding().uses_batch_statistics());
+  for (PreparedBatchNorm* norm : all.batch_norms)
+    CHECK_FALSE(norm->folding().uses_batch_statistics());
   for (const FakeQuantize* activation : all.activations)
     CHECK(activation->phase() == Phase::kFrozen);
 }

@@ -146,7 +146,7 @@ Tensor add_codes(const std::vector<Tensor>& x) {
 }
 
 /// If a batch norm's scale and shift of `a` are still to be done, does them and the addition of `b`
-/// in one pass. The floats of `a` stay as they are, in case that it is read again. Otherwise, the
+/// in one pass. The floats of `a` stay as they are, in case it is read again. Otherwise, the
 /// result is undefined.
 Tensor add_to_pending(const Tensor& a, const Tensor& b) {
   const std::shared_ptr<PendingPass> pass = TensorAccess::pending(a);

@@ -268,7 +268,7 @@ TEST_CASE("fit refuses a loss that depends on parameters it would never train", 
   fit(t.net, both, t.loader, with_unknown);
   CHECK(values(unknown.weight()) != start);
 
-  // The caller may train them, or use leaves of his own.
+  // The caller may train them. Leaves without a name are the caller's.
   CHECK_NOTHROW(
       fit(t.net, t.optimizer, t.loader, with_unknown, {.also = unknown.named_parameters()}));
   CHECK_NOTHROW(fit(t.net, t.optimizer, t.loader, [&](Batch& batch) {
