@@ -12,8 +12,8 @@
 #include "framework/autograd/node.hpp"
 #include "framework/core/parallel.hpp"
 #include "quant/lowering/convert.hpp"
-#include "quant/training/prepare.hpp"
-#include "quant/training/scopes.hpp"
+#include "quant/prepare/prepare.hpp"
+#include "quant/prepare/scopes.hpp"
 
 namespace quantrain::benchmarks {
 namespace {

@@ -1,7 +1,7 @@
 #include "benchmarks/networks.hpp"
 
 #include "framework/core/random.hpp"
-#include "quant/training/prepare.hpp"
+#include "quant/prepare/prepare.hpp"
 
 namespace quantrain::benchmarks {
 const std::vector<Network>& networks() {

@@ -20,7 +20,7 @@
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
 #include "framework/optim/adam.hpp"
-#include "quant/training/prepare.hpp"
+#include "quant/prepare/prepare.hpp"
 
 namespace quantrain::benchmarks {
 namespace {

@@ -15,7 +15,7 @@ if(QUANTRAIN_TRAINING)
   list(APPEND folders layers quant)
 else()
   list(APPEND not_installed
-       REGEX "framework/(autograd|data|optim|training)$" EXCLUDE
+       REGEX "framework/(autograd|data|optim|metrics)$" EXCLUDE
        REGEX "framework/core/(array|random|splitmix64)\\.hpp$" EXCLUDE
        REGEX "framework/kernels/float$" EXCLUDE)
 endif()

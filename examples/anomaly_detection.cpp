@@ -12,7 +12,7 @@
 #include "examples/tiny_networks.hpp"
 #include "framework/autograd/ops/mse_loss.hpp"
 #include "framework/data/features.hpp"
-#include "framework/training/metrics.hpp"
+#include "framework/metrics/metrics.hpp"
 
 using namespace quantrain;
 using examples::BearingFault;

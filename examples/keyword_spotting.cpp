@@ -11,7 +11,7 @@
 #include "framework/core/error.hpp"
 #include "framework/data/features.hpp"
 #include "framework/io/safetensors.hpp"
-#include "framework/training/metrics.hpp"
+#include "framework/metrics/metrics.hpp"
 
 using namespace quantrain;
 

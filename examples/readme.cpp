@@ -8,7 +8,7 @@
 #include "layers/layers.hpp"
 #include "quant/analysis/parity.hpp"
 #include "quant/lowering/convert.hpp"
-#include "quant/training/prepare.hpp"
+#include "quant/prepare/prepare.hpp"
 
 using namespace quantrain;
 

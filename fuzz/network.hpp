@@ -2,7 +2,7 @@
 
 #include "framework/autograd/ops.hpp"
 #include "layers/layers.hpp"
-#include "quant/training/prepare.hpp"
+#include "quant/prepare/prepare.hpp"
 
 namespace quantrain::fuzz {
 

@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "fuzz/harness.hpp"
-#include "quant/training/qconfig.hpp"
+#include "quant/prepare/qconfig.hpp"
 
 namespace quantrain::fuzz {
 

@@ -9,7 +9,7 @@
 namespace quantrain {
 
 /// Parameters and buffers by name: everything that training changes in a module. In a network
-/// prepared for quantization, this includes the phase (quant/training/phase.hpp). The mode,
+/// prepared for quantization, this includes the phase (quant/prepare/phase.hpp). The mode,
 /// training or evaluation, is not included: set it after load().
 std::vector<NamedTensor> state(const Module& module);
 /// Copies one module's state into a module whose state has the same names and shapes.

@@ -5,8 +5,8 @@
 
 #include "framework/core/error.hpp"
 #include "quant/lowering/convert.hpp"
-#include "quant/training/prepare.hpp"
-#include "quant/training/scopes.hpp"
+#include "quant/prepare/prepare.hpp"
+#include "quant/prepare/scopes.hpp"
 #include "shapes.hpp"
 #include "training.hpp"
 

@@ -10,7 +10,7 @@
 #include "layers/training/fit.hpp"
 #include "quant/analysis/parity.hpp"
 #include "quant/lowering/convert.hpp"
-#include "quant/training/prepare.hpp"
+#include "quant/prepare/prepare.hpp"
 #include "training.hpp"
 
 struct Motors {

@@ -8,8 +8,8 @@
 #include "quant/analysis/ranges.hpp"
 #include "quant/export/c99/export_c99.hpp"
 #include "quant/lowering/convert.hpp"
-#include "quant/training/prepare.hpp"
-#include "quant/training/scopes.hpp"
+#include "quant/prepare/prepare.hpp"
+#include "quant/prepare/scopes.hpp"
 #include "shapes.hpp"
 #include "training.hpp"
 

@@ -4,8 +4,8 @@
 #include "framework/core/error.hpp"
 #include "framework/data/features.hpp"
 #include "quant/lowering/convert.hpp"
-#include "quant/training/prepare.hpp"
-#include "quant/training/scopes.hpp"
+#include "quant/prepare/prepare.hpp"
+#include "quant/prepare/scopes.hpp"
 #include "training.hpp"
 
 struct Rows {

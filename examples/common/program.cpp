@@ -20,8 +20,8 @@
 #include "layers/summary.hpp"
 #include "quant/analysis/parity.hpp"
 #include "quant/lowering/convert.hpp"
-#include "quant/training/prepare.hpp"
-#include "quant/training/scopes.hpp"
+#include "quant/prepare/prepare.hpp"
+#include "quant/prepare/scopes.hpp"
 
 namespace quantrain::examples {
 namespace {

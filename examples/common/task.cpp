@@ -1,6 +1,6 @@
 #include "examples/common/task.hpp"
 
-#include "framework/training/metrics.hpp"
+#include "framework/metrics/metrics.hpp"
 
 namespace quantrain::examples {
 

@@ -4,9 +4,9 @@
 
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/ops/cross_entropy.hpp"
+#include "framework/metrics/metrics.hpp"
 #include "framework/optim/adam.hpp"
 #include "framework/optim/schedule.hpp"
-#include "framework/training/metrics.hpp"
 #include "layers/evaluation_mode.hpp"
 #include "layers/training/fit.hpp"
 

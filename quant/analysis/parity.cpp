@@ -7,9 +7,9 @@
 #include "framework/autograd/graph.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/rounding.hpp"
-#include "quant/training/input_quantize.hpp"
-#include "quant/training/prepare.hpp"
-#include "quant/training/scopes.hpp"
+#include "quant/prepare/input_quantize.hpp"
+#include "quant/prepare/prepare.hpp"
+#include "quant/prepare/scopes.hpp"
 
 namespace quantrain::quant {
 namespace {

@@ -7,7 +7,7 @@
 #include "framework/core/rounding.hpp"
 #include "framework/core/text_stream.hpp"
 #include "framework/core/text_table.hpp"
-#include "quant/training/scopes.hpp"
+#include "quant/prepare/scopes.hpp"
 
 namespace quantrain::quant {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "layers/module.hpp"
 #include "quant/arithmetic.hpp"
-#include "quant/training/phase.hpp"
+#include "quant/prepare/phase.hpp"
 
 namespace quantrain::quant {
 

@@ -7,8 +7,8 @@
 #include "framework/core/rounding.hpp"
 #include "framework/core/text_table.hpp"
 #include "layers/dry_run.hpp"
-#include "quant/training/prepare.hpp"
-#include "quant/training/scopes.hpp"
+#include "quant/prepare/prepare.hpp"
+#include "quant/prepare/scopes.hpp"
 
 namespace quantrain::quant {
 namespace {

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "framework/core/error.hpp"
-#include "quant/training/input_quantize.hpp"
+#include "quant/prepare/input_quantize.hpp"
 
 namespace quantrain::quant {
 namespace {

@@ -5,8 +5,8 @@
 #include "framework/core/version.hpp"
 #include "layers/layers.hpp"
 #include "quant/lowering/convert.hpp"
-#include "quant/training/prepare.hpp"
-#include "quant/training/scopes.hpp"
+#include "quant/prepare/prepare.hpp"
+#include "quant/prepare/scopes.hpp"
 
 using namespace quantrain;
 

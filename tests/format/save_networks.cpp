@@ -14,8 +14,8 @@
 #include "framework/integer/integer_model.hpp"
 #include "layers/layers.hpp"
 #include "quant/lowering/convert.hpp"
-#include "quant/training/prepare.hpp"
-#include "quant/training/scopes.hpp"
+#include "quant/prepare/prepare.hpp"
+#include "quant/prepare/scopes.hpp"
 #include "tests/framework/integer/programs.hpp"
 
 namespace quantrain::integer::test {

@@ -7,8 +7,8 @@
 #include "examples/common/flags.hpp"
 #include "examples/common/training.hpp"
 #include "framework/core/error.hpp"
-#include "quant/training/prepare.hpp"
-#include "quant/training/scopes.hpp"
+#include "quant/prepare/prepare.hpp"
+#include "quant/prepare/scopes.hpp"
 #include "tests/proofs/proofs.hpp"
 
 namespace quantrain::proofs {

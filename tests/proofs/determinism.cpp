@@ -6,7 +6,7 @@
 #include "framework/core/cpu.hpp"
 #include "framework/core/parallel.hpp"
 #include "quant/lowering/convert.hpp"
-#include "quant/training/prepare.hpp"
+#include "quant/prepare/prepare.hpp"
 #include "tests/proofs/proofs.hpp"
 #include "tests/temporary_folder.hpp"
 

@@ -4,8 +4,8 @@
 #include "examples/common/training.hpp"
 #include "framework/data/loader.hpp"
 #include "layers/state.hpp"
-#include "quant/training/prepare.hpp"
-#include "quant/training/scopes.hpp"
+#include "quant/prepare/prepare.hpp"
+#include "quant/prepare/scopes.hpp"
 #include "tests/proofs/proofs.hpp"
 
 namespace quantrain::proofs {

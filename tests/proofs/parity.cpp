@@ -7,7 +7,7 @@
 #include "examples/common/training.hpp"
 #include "framework/core/error.hpp"
 #include "quant/lowering/convert.hpp"
-#include "quant/training/prepare.hpp"
+#include "quant/prepare/prepare.hpp"
 #include "tests/proofs/proofs.hpp"
 #include "tests/quant/random_network.hpp"
 

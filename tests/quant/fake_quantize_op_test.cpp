@@ -1,4 +1,4 @@
-#include "quant/training/fake_quantize_op.hpp"
+#include "quant/prepare/fake_quantize_op.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include "framework/autograd/ops.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
-#include "quant/training/fake_quantize.hpp"
+#include "quant/prepare/fake_quantize.hpp"
 #include "tests/catch.hpp"
 #include "tests/quant/four_bits.hpp"
 #include "tests/tensors.hpp"

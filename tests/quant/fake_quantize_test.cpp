@@ -1,4 +1,4 @@
-#include "quant/training/fake_quantize.hpp"
+#include "quant/prepare/fake_quantize.hpp"
 
 #include <cmath>
 #include <limits>
@@ -8,7 +8,7 @@
 #include "framework/core/error.hpp"
 #include "layers/dry_run.hpp"
 #include "layers/state.hpp"
-#include "quant/training/scopes.hpp"
+#include "quant/prepare/scopes.hpp"
 #include "tests/catch.hpp"
 #include "tests/quant/four_bits.hpp"
 #include "tests/tensors.hpp"

@@ -1,4 +1,4 @@
-#include "quant/training/input_quantize.hpp"
+#include "quant/prepare/input_quantize.hpp"
 
 #include <cmath>
 #include <limits>
@@ -14,7 +14,7 @@
 #include "layers/evaluation_mode.hpp"
 #include "layers/state.hpp"
 #include "quant/lowering/convert.hpp"
-#include "quant/training/scopes.hpp"
+#include "quant/prepare/scopes.hpp"
 #include "tests/catch.hpp"
 #include "tests/quant/networks.hpp"
 #include "tests/quant/parity_checks.hpp"

@@ -2,7 +2,7 @@
 #include "framework/core/error.hpp"
 #include "framework/optim/adam.hpp"
 #include "framework/optim/sgd.hpp"
-#include "quant/training/scopes.hpp"
+#include "quant/prepare/scopes.hpp"
 #include "tests/catch.hpp"
 #include "tests/quant/networks.hpp"
 #include "tests/tensors.hpp"

@@ -3,7 +3,7 @@
 #include "framework/optim/adam.hpp"
 #include "quant/analysis/parity.hpp"
 #include "quant/lowering/convert.hpp"
-#include "quant/training/scopes.hpp"
+#include "quant/prepare/scopes.hpp"
 #include "tests/catch.hpp"
 #include "tests/quant/networks.hpp"
 #include "tests/temporary_folder.hpp"

@@ -6,7 +6,7 @@
 
 #include "framework/core/random.hpp"
 #include "layers/layers.hpp"
-#include "quant/training/prepare.hpp"
+#include "quant/prepare/prepare.hpp"
 
 // Small networks and data for the tests of conversion.
 namespace quantrain::quant::test {

@@ -8,8 +8,8 @@
 #include "framework/autograd/tensor_access.hpp"
 #include "framework/core/error.hpp"
 #include "layers/layers.hpp"
-#include "quant/training/fake_quantize.hpp"
-#include "quant/training/prepare.hpp"
+#include "quant/prepare/fake_quantize.hpp"
+#include "quant/prepare/prepare.hpp"
 #include "tests/catch.hpp"
 #include "tests/tensors.hpp"
 

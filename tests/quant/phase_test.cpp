@@ -1,4 +1,4 @@
-#include "quant/training/phase.hpp"
+#include "quant/prepare/phase.hpp"
 
 #include <limits>
 
@@ -9,8 +9,8 @@
 #include "layers/training/fit.hpp"
 #include "quant/lowering/convert.hpp"
 #include "quant/observers/observer.hpp"
-#include "quant/training/prepare.hpp"
-#include "quant/training/scopes.hpp"
+#include "quant/prepare/prepare.hpp"
+#include "quant/prepare/scopes.hpp"
 #include "tests/catch.hpp"
 #include "tests/quant/networks.hpp"
 #include "tests/quant/parity_checks.hpp"

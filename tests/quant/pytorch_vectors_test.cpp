@@ -3,7 +3,7 @@
 #include "framework/autograd/ops.hpp"
 #include "quant/arithmetic.hpp"
 #include "quant/observers/spec.hpp"
-#include "quant/training/fake_quantize_op.hpp"
+#include "quant/prepare/fake_quantize_op.hpp"
 #include "tests/tensors.hpp"
 #include "tests/vectors.hpp"
 

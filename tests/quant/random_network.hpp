@@ -7,7 +7,7 @@
 
 #include "layers/layers.hpp"
 #include "quant/analysis/parity.hpp"
-#include "quant/training/qconfig.hpp"
+#include "quant/prepare/qconfig.hpp"
 
 // Random networks, to cover networks that we did not think of. They use every kind of layer that
 // can be converted. The same seed gives the same network.

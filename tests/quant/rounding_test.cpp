@@ -14,7 +14,7 @@
 #include "layers/state.hpp"
 #include "quant/analysis/ranges.hpp"
 #include "quant/lowering/convert.hpp"
-#include "quant/training/prepare.hpp"
+#include "quant/prepare/prepare.hpp"
 #include "tests/catch.hpp"
 #include "tests/quant/networks.hpp"
 #include "tests/sanitized.hpp"

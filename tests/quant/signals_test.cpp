@@ -2,7 +2,7 @@
 
 #include "framework/autograd/ops.hpp"
 #include "quant/lowering/convert.hpp"
-#include "quant/training/scopes.hpp"
+#include "quant/prepare/scopes.hpp"
 #include "tests/catch.hpp"
 #include "tests/quant/networks.hpp"
 #include "tests/quant/parity_checks.hpp"

@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "framework/autograd/ops.hpp"
-#include "quant/training/fake_quantize_op.hpp"
+#include "quant/prepare/fake_quantize_op.hpp"
 #include "tests/tensors.hpp"
 
 // Compares the integer simulation with the classic float simulation.   docs/quantization.md (17)

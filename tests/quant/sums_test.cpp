@@ -5,7 +5,7 @@
 #include "framework/core/error.hpp"
 #include "layers/layers.hpp"
 #include "quant/lowering/convert.hpp"
-#include "quant/training/scopes.hpp"
+#include "quant/prepare/scopes.hpp"
 #include "tests/quant/networks.hpp"
 #include "tests/quant/parity_checks.hpp"
 #include "tests/temporary_folder.hpp"

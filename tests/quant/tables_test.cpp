@@ -13,8 +13,8 @@
 #include "layers/layers.hpp"
 #include "quant/analysis/parity.hpp"
 #include "quant/lowering/convert.hpp"
-#include "quant/training/prepare.hpp"
-#include "quant/training/scopes.hpp"
+#include "quant/prepare/prepare.hpp"
+#include "quant/prepare/scopes.hpp"
 #include "tests/catch.hpp"
 #include "tests/temporary_folder.hpp"
 

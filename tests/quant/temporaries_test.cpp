@@ -2,9 +2,9 @@
 #include "framework/optim/adam.hpp"
 #include "layers/layers.hpp"
 #include "quant/observers/calibrator.hpp"
+#include "quant/prepare/qconfig.hpp"
+#include "quant/prepare/scopes.hpp"
 #include "quant/quantized_tensor.hpp"
-#include "quant/training/qconfig.hpp"
-#include "quant/training/scopes.hpp"
 #include "tests/catch.hpp"
 #include "tests/compiles.hpp"
 

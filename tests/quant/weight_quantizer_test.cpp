@@ -1,4 +1,4 @@
-#include "quant/training/weight_quantizer.hpp"
+#include "quant/prepare/weight_quantizer.hpp"
 
 #include <bit>
 #include <cmath>
@@ -8,8 +8,8 @@
 #include "framework/core/random.hpp"
 #include "layers/state.hpp"
 #include "quant/lowering/convert.hpp"
-#include "quant/training/prepare.hpp"
-#include "quant/training/scopes.hpp"
+#include "quant/prepare/prepare.hpp"
+#include "quant/prepare/scopes.hpp"
 #include "tests/catch.hpp"
 #include "tests/quant/networks.hpp"
 #include "tests/quant/parity_checks.hpp"

@@ -6,7 +6,7 @@
 
 #include "layers/layers.hpp"
 #include "quant/lowering/convert.hpp"
-#include "quant/training/scopes.hpp"
+#include "quant/prepare/scopes.hpp"
 #include "tests/catch.hpp"
 #include "tests/quant/export/c99_build.hpp"
 #include "tests/quant/networks.hpp"

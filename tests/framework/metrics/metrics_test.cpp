@@ -1,4 +1,4 @@
-#include "framework/training/metrics.hpp"
+#include "framework/metrics/metrics.hpp"
 
 #include <cmath>
 #include <sstream>

@@ -1,4 +1,4 @@
-#include "quant/training/scopes.hpp"
+#include "quant/prepare/scopes.hpp"
 
 #include <exception>
 

@@ -7,8 +7,8 @@
 #include "framework/arithmetic/quantize.hpp"
 #include "layers/module.hpp"
 #include "quant/observers/spec.hpp"
-#include "quant/training/fake_quantize_op.hpp"
-#include "quant/training/phase.hpp"
+#include "quant/prepare/fake_quantize_op.hpp"
+#include "quant/prepare/phase.hpp"
 
 namespace quantrain::quant {
 

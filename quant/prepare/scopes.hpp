@@ -9,9 +9,9 @@
 #include "framework/data/batch.hpp"
 #include "layers/evaluation_mode.hpp"
 #include "layers/module.hpp"
-#include "quant/training/fake_quantize.hpp"
-#include "quant/training/input_quantize.hpp"
-#include "quant/training/weight_quantizer.hpp"
+#include "quant/prepare/fake_quantize.hpp"
+#include "quant/prepare/input_quantize.hpp"
+#include "quant/prepare/weight_quantizer.hpp"
 
 // Phases and scopes of a whole network: they apply to all modules that prepare_ptq and prepare_qat
 // plugged into it.

@@ -1,4 +1,4 @@
-#include "quant/training/fake_quantize_op.hpp"
+#include "quant/prepare/fake_quantize_op.hpp"
 
 #include <cmath>
 #include <exception>

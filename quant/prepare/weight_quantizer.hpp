@@ -2,8 +2,8 @@
 
 #include <memory>
 
-#include "quant/training/batch_norm_folding.hpp"
-#include "quant/training/fake_quantize.hpp"
+#include "quant/prepare/batch_norm_folding.hpp"
+#include "quant/prepare/fake_quantize.hpp"
 
 namespace quantrain::quant {
 

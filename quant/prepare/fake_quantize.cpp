@@ -1,4 +1,4 @@
-#include "quant/training/fake_quantize.hpp"
+#include "quant/prepare/fake_quantize.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "quant/training/phase.hpp"
+#include "quant/prepare/phase.hpp"
 
 #include "framework/autograd/node.hpp"
 #include "framework/core/error.hpp"

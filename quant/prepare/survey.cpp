@@ -1,4 +1,4 @@
-#include "quant/training/survey.hpp"
+#include "quant/prepare/survey.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "quant/training/weight_quantizer.hpp"
+#include "quant/prepare/weight_quantizer.hpp"
 
 #include <algorithm>
 #include <cmath>

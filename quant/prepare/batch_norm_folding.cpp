@@ -1,4 +1,4 @@
-#include "quant/training/batch_norm_folding.hpp"
+#include "quant/prepare/batch_norm_folding.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -11,7 +11,7 @@
 #include "framework/autograd/graph.hpp"
 #include "layers/batch_norm.hpp"
 #include "layers/module.hpp"
-#include "quant/training/qconfig.hpp"
+#include "quant/prepare/qconfig.hpp"
 
 namespace quantrain::quant {
 

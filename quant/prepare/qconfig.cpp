@@ -1,4 +1,4 @@
-#include "quant/training/qconfig.hpp"
+#include "quant/prepare/qconfig.hpp"
 
 #include <array>
 #include <limits>

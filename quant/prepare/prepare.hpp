@@ -4,7 +4,7 @@
 
 #include "framework/autograd/graph.hpp"
 #include "layers/module.hpp"
-#include "quant/training/qconfig.hpp"
+#include "quant/prepare/qconfig.hpp"
 
 namespace quantrain::quant {
 

@@ -1,4 +1,4 @@
-#include "quant/training/input_quantize.hpp"
+#include "quant/prepare/input_quantize.hpp"
 
 #include <limits>
 #include <utility>

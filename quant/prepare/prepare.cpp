@@ -1,4 +1,4 @@
-#include "quant/training/prepare.hpp"
+#include "quant/prepare/prepare.hpp"
 
 #include <algorithm>
 
@@ -8,8 +8,8 @@
 #include "framework/kernels/float/ranges.hpp"
 #include "layers/dry_run.hpp"
 #include "layers/evaluation_mode.hpp"
-#include "quant/training/scopes.hpp"
-#include "quant/training/survey.hpp"
+#include "quant/prepare/scopes.hpp"
+#include "quant/prepare/survey.hpp"
 
 namespace quantrain::quant {
 namespace {

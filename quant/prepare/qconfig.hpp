@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "quant/training/fake_quantize.hpp"
-#include "quant/training/weight_quantizer.hpp"
+#include "quant/prepare/fake_quantize.hpp"
+#include "quant/prepare/weight_quantizer.hpp"
 
 namespace quantrain::quant {
 
