@@ -25,7 +25,7 @@ std::map<uint64_t, Tensor> collect(const std::vector<Tensor>& outputs) {
     const Node& node = *tensor.node();
     if (node.released())
       throw GraphError(
-          "graph", node.type(), " was freed by a backward pass; keep it with keep_graph");
+          "graph", node.type(), " was freed by a backward pass; backward(true) keeps the graph");
     if (!found.emplace(node.sequence(), tensor).second) continue;
     pending.insert(pending.end(), node.inputs().begin(), node.inputs().end());
   }
@@ -40,16 +40,6 @@ std::string value_text(const Tensor& tensor) {
     case ValueKind::kCodes: text << "codes " << TensorAccess::code_params(tensor);
   }
   return text.str();
-}
-
-// A quoted string in Graphviz's DOT language.
-std::string quoted(const std::string& text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
-    result += c;
-  }
-  return result + '"';
 }
 
 }  // namespace
@@ -165,28 +155,6 @@ std::ostream& operator<<(std::ostream& stream, const Graph& graph) {
     stream << '\n';
   }
   return stream;
-}
-
-void Graph::write_dot(std::ostream& stream) const {
-  stream << "digraph recorded {\n  node [shape=box];\n";
-  for (const Tensor& leaf : leaves_) {
-    TextStream text;
-    text << label(leaf) << ' ' << leaf.shape();
-    stream << "  " << quoted(label(leaf)) << " [shape=ellipse label=" << quoted(text.str())
-           << "];\n";
-  }
-  for (const GraphNode& entry : nodes_) {
-    TextStream text;
-    text << entry.type();
-    if (!entry.scope().empty()) text << ' ' << entry.scope();
-    text << ' ' << entry.output.shape();
-    const std::string name = quoted(label(entry.output));
-    stream << "  " << name << " [label=" << quoted(text.str()) << "];\n";
-    for (const Tensor& input : entry.inputs) {
-      if (input.defined()) stream << "  " << quoted(label(input)) << " -> " << name << ";\n";
-    }
-  }
-  stream << "}\n";
 }
 
 }  // namespace quantrain

@@ -68,8 +68,6 @@ class Graph {
   /// Name of a tensor in dumps: "%4" for the output of node 4; for a leaf its name or, if it
   /// has none, "leaf" and its index in leaves(), such as "leaf0"; "-" for an undefined tensor.
   std::string label(const Tensor& tensor) const;
-  /// Writes the graph in Graphviz's DOT language.
-  void write_dot(std::ostream& stream) const;
 
  private:
   std::vector<Tensor> outputs_;
