@@ -112,7 +112,7 @@ TEST_CASE("conv1d over an empty batch is empty and has gradients of 0", "[autogr
   CHECK(values(grads[1]) == std::vector<float>(6, 0.0f));
 }
 
-TEST_CASE("conv1d records the attributes that lowering reads", "[autograd][conv1d]") {
+TEST_CASE("conv1d records its options as attributes of its node", "[autograd][conv1d]") {
   const Tensor y = conv1d(Tensor::zeros({1, 8, 2}),
                           random_leaf({4, 3, 1}, 1),
                           {},

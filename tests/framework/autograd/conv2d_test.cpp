@@ -116,7 +116,7 @@ TEST_CASE("conv2d over an empty batch is empty and has gradients of 0", "[autogr
   CHECK(values(grads[2]) == std::vector<float>(2, 0.0f));
 }
 
-TEST_CASE("conv2d records the attributes that lowering reads", "[autograd][conv2d]") {
+TEST_CASE("conv2d records its options as attributes of its node", "[autograd][conv2d]") {
   const Tensor weight = random_leaf({4, 3, 3, 1}, 1);
   const Tensor y = conv2d(
       Tensor::zeros({1, 8, 8, 2}), weight, {}, {.stride = {2, 1}, .padding = {0, 1}, .groups = 2});

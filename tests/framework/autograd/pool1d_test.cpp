@@ -72,7 +72,7 @@ TEST_CASE("1-d pools of codes equal 2-d pools of images with one row",
   }
 }
 
-TEST_CASE("1-d pools record the attributes that lowering reads", "[autograd][pool1d]") {
+TEST_CASE("1-d pools record the size, stride and padding of their windows", "[autograd][pool1d]") {
   const Tensor x = test::random_leaf({1, 6, 1}, 1);
   const Tensor y = max_pool1d(x, {.kernel = 3});
   CHECK(y.node()->type() == "max_pool1d");

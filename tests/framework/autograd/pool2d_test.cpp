@@ -62,7 +62,7 @@ TEST_CASE("pooling gradients match finite differences", "[autograd][pool2d]") {
   check_gradient([&] { return global_avg_pool2d(x); }, {x});
 }
 
-TEST_CASE("pooling records the attributes that lowering reads", "[autograd][pool2d]") {
+TEST_CASE("2-d pools record the size, stride and padding of their windows", "[autograd][pool2d]") {
   const Tensor x = test::random_leaf({1, 6, 4, 1}, 1);
   const Tensor y = max_pool2d(x, {.kernel = {3, 2}});
   CHECK(y.node()->type() == "max_pool2d");
