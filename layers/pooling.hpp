@@ -42,7 +42,7 @@ class AvgPool2d : public Module {
 
  protected:
   /// Throws: ShapeError if x is not [N, H, W, C], or if the padded x is smaller than the kernel;
-  /// QuantError if a sum of codes could leave 32 bits.
+  /// QuantError if a sum of codes could exceed 32 bits.
   Tensor forward(const Tensor& x) override;
 
  private:
@@ -108,7 +108,7 @@ class AvgPool1d : public Module {
 
  protected:
   /// Throws: ShapeError if x is not [N, L, C], or if the padded x is smaller than the kernel;
-  /// QuantError if a sum of codes could leave 32 bits.
+  /// QuantError if a sum of codes could exceed 32 bits.
   Tensor forward(const Tensor& x) override;
 
  private:

@@ -28,7 +28,8 @@ struct Summary {
 /// that contains others is listed only if it computes something itself or has parameters of its
 /// own. The pass leaves the network unchanged.
 /// Throws: what the network throws for this example; GraphError if the example is undefined;
-/// ShapeError if there is none, or it has no batch axis or an empty batch.
+/// ShapeError if the example has no batch axis or an empty batch, or if the list of examples is
+/// empty.
 Summary summary(Module& net, const Tensor& example);
 /// The same for a network with several inputs or outputs.
 Summary summary(Module& net, const std::vector<Tensor>& examples);

@@ -81,7 +81,7 @@ class BackwardPass {
   static void check(const Node& node) {
     if (node.released_) {
       throw GraphError(node.type(),
-                       "the graph was freed by an earlier backward pass; keep it with keep_graph");
+                       "an earlier backward pass has freed the graph; backward(true) keeps it");
     }
     for (size_t i = 0; i < node.inputs().size(); ++i) {
       const bool reads = node.input(i).defined() && node.reads_input(i);

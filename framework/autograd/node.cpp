@@ -123,7 +123,7 @@ bool should_record(const std::vector<Tensor>& inputs) {
 
 void Node::refuse_released() const {
   throw GraphError(type(),
-                   "a backward pass has freed this node's inputs; keep them with keep_graph");
+                   "a backward pass has freed this node's inputs; backward(true) keeps them");
 }
 
 void refuse_own_result(const Node& node) {

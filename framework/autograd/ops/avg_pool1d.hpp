@@ -9,11 +9,10 @@ namespace quantrain {
 /// Shapes: x [N, L, C]  ->  y [N, OL, C], OL = (L + 2 padding - kernel) / stride + 1. If x holds
 /// activation codes, y is an integer mean; the FakeQuantize that follows sets the parameters of y.
 /// docs/quantization.md (10)
-/// Gradient: each element of the window inside the signal gets grad_y / the number of such
-/// elements.
+/// Gradient: the elements of a window that lie inside the signal share grad_y equally.
 /// Throws: ShapeError if x does not have three axes, the kernel exceeds the padded signal, padding
-/// is not below the kernel, or an option is out of range; QuantError if a sum of codes could leave
-/// 32 bits.
+/// is not below the kernel, or an option is out of range; QuantError if a sum of codes could
+/// exceed 32 bits.
 /// Source: ONNX AveragePool over one axis with count_include_pad = 0, channels last.
 Tensor avg_pool1d(const Tensor& x, const Pool1dOptions& options);
 

@@ -12,7 +12,7 @@ namespace quantrain {
 /// Gradient: the elements of a window that lie inside the image share grad_y equally.
 /// Throws: ShapeError if x does not have four axes or has 2^31 elements or more, an image has no
 /// pixels, the kernel exceeds the padded image, padding is not below the kernel, or an option is
-/// out of range; QuantError if a sum of codes could leave 32 bits.
+/// out of range; QuantError if a sum of codes could exceed 32 bits.
 /// Source: ONNX AveragePool with count_include_pad = 0, channels last.
 Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options);
 

@@ -94,7 +94,7 @@ Tensor reduce_to(const Tensor& grad_y, const Shape& shape) {
   if (grad_y.elements() == 0) return Tensor::zeros(shape);
   const int rank = grad_y.rank();
   const Extents target = aligned(shape, rank);
-  Extents extents = aligned(grad_y.shape(), rank);  // of `sum`
+  Extents extents = aligned(grad_y.shape(), rank);  // the extents of `sum`, which shrinks
 
   Tensor sum = grad_y;
   int axis = 0;

@@ -156,7 +156,7 @@ Function abs() {
 Function clamp(float low, float high) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   if (!(low <= high && low < kInfinity && high > -kInfinity))
-    throw DataError("clamp", "bounds [", low, ", ", high, "] hold no finite number");
+    throw DataError("clamp", "no finite number lies between the bounds ", low, " and ", high);
   const double lo = low;
   const double hi = high;
   return shared({.type = "clip",

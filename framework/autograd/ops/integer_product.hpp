@@ -20,7 +20,7 @@ struct IntegerProduct {
 /// The operands, if x holds activation codes and weight [O, ...] holds signed codes with zero
 /// points of 0, per tensor or per output channel. Otherwise empty: the operation then computes
 /// with floats. `reduction` is the number of products in one sum.
-/// Throws: QuantError naming the operation if a sum or a quantized bias could leave 32 bits.
+/// Throws: QuantError naming the operation if a sum or a quantized bias could exceed 32 bits.
 std::optional<IntegerProduct> integer_product(std::string_view operation,
                                               const Tensor& x,
                                               const Tensor& weight,

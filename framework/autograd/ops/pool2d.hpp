@@ -48,7 +48,7 @@ Tensor max_pool(const WindowOperation& operation,
                 const Shape& y,
                 const Tensor& x);
 /// Computes and records y, the mean of each window's elements inside the image.   avg_pool2d.cpp
-/// Throws: QuantError if x holds codes and their sum could leave 32 bits.
+/// Throws: QuantError if x holds codes and their sum could exceed 32 bits.
 Tensor avg_pool(const WindowOperation& operation,
                 const kernels::Conv2dShape& shape,
                 const Shape& y,

@@ -25,8 +25,8 @@ class PackedWeightsF32 {
   Buffer<float> data_;
 };
 
-/// y = x * w (cross-correlation), then the epilogue (bias [O]). y is overwritten unless
-/// epilogue.accumulate is set.
+/// y = x * w (cross-correlation), then the epilogue (bias [O]). Overwrites y, or adds to it
+/// if epilogue.accumulate is set.
 void conv2d_f32(const Conv2dShape& shape,
                 const float* x,
                 const float* w,
@@ -37,13 +37,13 @@ void conv2d_f32(const Conv2dShape& shape,
                 const PackedWeightsF32& w,
                 float* y,
                 const EpilogueF32& epilogue = {});
-/// grad_x is overwritten.
+/// Overwrites grad_x with the gradient with respect to x.
 void conv2d_backward_data_f32(const Conv2dShape& shape,
                               const float* grad_y,
                               const float* w,
                               float* grad_x);
-/// grad_w is overwritten. Partial sums are added in a tree, whose shape depends on the problem size
-/// alone.
+/// Overwrites grad_w with the gradient with respect to w. Adds partial sums in a tree, whose shape
+/// depends only on the problem size.
 void conv2d_backward_weights_f32(const Conv2dShape& shape,
                                  const float* x,
                                  const float* grad_y,

@@ -22,7 +22,7 @@ namespace {
 constexpr int64_t kMostTasks = 16;
 constexpr int64_t kTaskWork = 250000;          // the fewest multiply-adds that a task should have
 constexpr int64_t kChunkPixels = 768;          // fewer would make adding up the chunks costly
-constexpr int64_t kMostPartialSums = 4 << 20;  // of all chunks; kLongestChunk may force more
+constexpr int64_t kMostPartialSums = 4 << 20;  // in all chunks; kLongestChunk may force more
 constexpr int64_t kLongestChunk = 32768;       // pixels; limits the chain that adds up the blocks
 // A segment has at most kLongestChain pixels. A block is full when its segments reach a target
 // number of pixels, or when it has kMostSegments segments. With up to kTileRows rows, the target is
@@ -229,7 +229,7 @@ class Chunk {
   void (*kernel_)(const TilesF32&) = float_table().tiles_f32;
   Buffer<const float*> from_{row_end_ - row_};
   Buffer<float*> to_{row_end_ - row_};
-  int64_t rows_ = 0;  // of from_ and to_ that are listed
+  int64_t rows_ = 0;  // how many rows from_ and to_ list
   int64_t most_segments_ = 0;
   SegmentF32 segments_[kMostSegments];
   TilesF32 tiles_{};

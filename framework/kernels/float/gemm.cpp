@@ -38,8 +38,8 @@ int64_t longest_chain(const CodeMatrix& /*b*/, int64_t /*m*/, int64_t /*columns*
   return kLongestChain;
 }
 
-/// Computes p over the terms k for up to kManyRows rows, panel by panel. Each panel is packed, or
-/// read in place.
+/// Adds up the terms k of each sum of p, for up to kManyRows rows, panel by panel. Packs each panel
+/// or reads it in place.
 template <class B>
 void multiply_panels(const Product& p, Terms k, const B& b) {
   const bool packs_all = packs_rows(b, p.m, k.count());
@@ -85,7 +85,8 @@ void multiply_panels(const Product& p, Terms k, const B& b) {
   });
 }
 
-/// Computes p over the terms k for many rows. A task is a block of rows times a group of panels.
+/// Adds up the terms k of each sum of p, for many rows. A task is a block of rows times a group of
+/// panels.
 void multiply_packed(const Product& p, Terms k, const PackedMatrixF32& b) {
   // Each block of rows has many tiles. If there are too few blocks, the panels are split, too, into
   // groups that are just large enough for a task.

@@ -1,6 +1,7 @@
 #include "framework/kernels/float/product.hpp"
 
-// Products of few rows or columns. Tiles would wait for each multiply-add, or leave lanes empty.
+// Products with few rows or columns. A tile of so few sums has too few independent multiply-adds to
+// keep the CPU busy, or leaves vector lanes empty.
 namespace quantrain::kernels {
 namespace {
 
@@ -9,8 +10,8 @@ int64_t chains_of(SumForm form, int64_t n) {
   return form == SumForm::kDots ? 16 : n > kPanelColumns ? 1 : 4;
 }
 
-/// Computes p over the terms k with dots_f32 or chains_f32. Tasks split the rows or columns, never
-/// the terms.
+/// Adds up the terms k of each sum of p, with dots_f32 or chains_f32. Tasks split the rows or
+/// columns, never the terms.
 void multiply_terms(SumForm form, const Product& p, Terms k, const MatrixF32& b) {
   const bool dots = form == SumForm::kDots;
   const auto kernel = dots ? float_table().dots_f32 : float_table().chains_f32;

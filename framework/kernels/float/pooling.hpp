@@ -11,7 +11,8 @@ namespace quantrain::kernels {
 /// first of equal elements wins; NaN wins over everything. position may be null. If it is not,
 /// windows have at most kLargestPoolWindow elements.
 void max_pool2d_f32(const Conv2dShape& shape, const float* x, float* y, uint16_t* position);
-/// grad_x is overwritten.
+/// Overwrites grad_x: the element at `position` of each window gets the window's grad_y; where
+/// windows overlap, an element gets their sum.
 void max_pool2d_backward_f32(const Conv2dShape& shape,
                              const float* grad_y,
                              const uint16_t* position,

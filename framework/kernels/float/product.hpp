@@ -103,9 +103,9 @@ inline TilesF32 tiles_of(const Product& p,
   return tiles;
 }
 
-/// Computes rows [row, row_end) x panels [panel, panel_end) of p over the terms k, in blocks of up
-/// to `longest` terms. panel_of(block, column, columns) -> PanelF32 finds or packs a block's part
-/// of B.
+/// Adds up the terms k of the sums in rows [row, row_end) and panels [panel, panel_end) of p, in
+/// blocks of up to `longest` terms. panel_of(block, column, columns) -> PanelF32 finds or packs a
+/// block's part of B.
 template <class PanelOf>
 void multiply_tiles(const Product& p,
                     int64_t row,

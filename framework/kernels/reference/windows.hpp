@@ -9,7 +9,7 @@ namespace quantrain::kernels::reference {
 /// The part of a window that lies inside the image: rows [top, bottom), columns [left, right).
 struct Window {
   int64_t top, bottom, left, right;
-  int64_t first_row, first_column;  // of the whole window; may lie outside the image
+  int64_t first_row, first_column;  // where the window starts; may lie outside the image
 
   int64_t position(int64_t row, int64_t column, int64_t kw) const {
     return (row - first_row) * kw + column - first_column;
