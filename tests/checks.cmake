@@ -58,10 +58,10 @@ if(NOT QUANTRAIN_SANITIZE)
   set_tests_properties(format_page PROPERTIES SKIP_RETURN_CODE 77)
 endif()
 
-# The listings of docs/guide.md are parts of these programs, and the page shows the error messages that they print.
+# The listings of the guide are parts of these programs, and its pages show the error messages that they print.
 if(NOT QUANTRAIN_SANITIZE)
   set(programs)
-  foreach(program train quantize rows numbers weights messages device)
+  foreach(program train quantize rows numbers weights tensors messages device)
     add_executable(guide_${program} ${PROJECT_SOURCE_DIR}/docs/guide/${program}.cpp)
     quantrain_compile_settings(guide_${program})
     target_compile_options(guide_${program} PRIVATE ${quantrain_test_optimization})

@@ -1,12 +1,26 @@
 # cmake -D SOURCE=<repository> -D WORK=<scratch> -D <program>=<file>... -P guide.cmake
-# Checks that every listing of docs/guide.md in C++, C or CMake is part of a file in docs/guide, that the programs of
-# these files run and do what the page says, and that the page shows every line that the program `messages` prints.
+# Checks that docs/guide.md lists every page in docs/guide, that every listing of these pages in C++, C or CMake is part
+# of a file there, that the programs of these files run and do what the pages say, and that the pages show every line
+# that the program `messages` prints.
 cmake_minimum_required(VERSION 3.25)
 set(folder ${SOURCE}/docs/guide)
 file(READ ${folder}.md page)
+file(GLOB pages RELATIVE ${folder} ${folder}/*.md)
+list(REMOVE_ITEM pages README.md)
+foreach(name IN LISTS pages)
+  string(FIND "${page}" "(guide/${name})" position)
+  if(position EQUAL -1)
+    message(FATAL_ERROR "docs/guide.md does not list guide/${name}")
+  endif()
+endforeach()
+foreach(name IN LISTS pages)
+  file(READ ${folder}/${name} text)
+  string(APPEND page "\n${text}")
+endforeach()
 
 # Every listing in C++, C and CMake.
 file(GLOB files ${folder}/*)
+list(FILTER files EXCLUDE REGEX "\\.md$")
 set(sources)
 foreach(file IN LISTS files)
   file(READ ${file} text)
@@ -29,13 +43,13 @@ foreach(language cpp c cmake)
     string(SUBSTRING "${rest}" ${after} -1 rest)
     string(FIND "${sources}" "\n${listing}" position)
     if(position EQUAL -1)
-      message(FATAL_ERROR "docs/guide.md has a listing that is no part of a file in docs/guide:\n${listing}")
+      message(FATAL_ERROR "a page of the guide has a listing that is no part of a file in docs/guide:\n${listing}")
     endif()
     math(EXPR listings "${listings} + 1")
   endwhile()
 endforeach()
 if(listings LESS 20)
-  message(FATAL_ERROR "only ${listings} listings were found in docs/guide.md")
+  message(FATAL_ERROR "only ${listings} listings were found on the pages of the guide")
 endif()
 
 # run(output command...): runs a command in WORK.
@@ -60,14 +74,14 @@ function(equal a b what)
     message(FATAL_ERROR "${what} differs: \"${a}\" and \"${b}\"")
   endif()
 endfunction()
-# on_page(text): checks that the page shows the text, whatever its line breaks.
+# on_page(text): checks that some page shows the text, whatever its line breaks.
 string(REGEX REPLACE "[ \n]+" " " flat "${page}")
 function(on_page text)
   string(REGEX REPLACE "[ \n]+" " " text "${text}")
   string(STRIP "${text}" text)
   string(FIND "${flat}" "${text}" position)
   if(position EQUAL -1)
-    message(FATAL_ERROR "docs/guide.md does not show: ${text}")
+    message(FATAL_ERROR "the guide does not show: ${text}")
   endif()
 endfunction()
 
@@ -82,6 +96,8 @@ run(output ${numbers})
 expect("${output}" "wear: (7[5-9]|8[0-4])[0-9.]* um, expected 80 um\n")
 run(output ${quantize})
 expect("${output}" "accuracy after PTQ: (0\\.9[0-9]*)\n.*accuracy after QAT: (0\\.9[0-9]*)\n")
+run(output ${tensors})
+expect("${output}" "first code -?[0-9], scale 0.1[0-9]*, ([0-9.]*) times smaller.*conv1: scale .*noise of 4 bits: ")
 run(output ${device})
 expect("${output}" "class ([0-3]) of frame, cross, saltire, block\n")
 set(class ${match_1})
@@ -106,7 +122,7 @@ while(rest MATCHES "^([^\n]*)\n")
   string(SUBSTRING "${rest}" ${length} -1 rest)
 endwhile()
 
-# Checks that the programs print every output that the page shows. Numbers are not compared, because they depend on the
+# Checks that the programs print every output that the pages show. Numbers are not compared, because they depend on the
 # CPU's float instructions.
 function(without_numbers result text)
   string(REGEX REPLACE "[0-9][0-9.,]*" "#" text "${text}")
@@ -129,10 +145,10 @@ while(TRUE)
   without_numbers(shown "${shown}")
   string(FIND "${printed}" "\n${shown}\n" position)
   if(position EQUAL -1)
-    message(FATAL_ERROR "docs/guide.md shows an output that no program printed:\n${shown}\nPrinted:\n${printed}")
+    message(FATAL_ERROR "the guide shows an output that no program printed:\n${shown}\nPrinted:\n${printed}")
   endif()
   math(EXPR outputs "${outputs} + 1")
 endwhile()
 if(outputs LESS 3)
-  message(FATAL_ERROR "only ${outputs} outputs were found in docs/guide.md")
+  message(FATAL_ERROR "only ${outputs} outputs were found on the pages of the guide")
 endif()
