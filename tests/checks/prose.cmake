@@ -1,6 +1,7 @@
 # cmake -D SOURCE=<repository> -P prose.cmake
 # Comments, messages and pages must read forward: the subject first, the field's words. These phrases do not.
 cmake_minimum_required(VERSION 3.25)
+include(${CMAKE_CURRENT_LIST_DIR}/files.cmake)
 
 # phrase(regex instead) refuses text that matches the regex, and advises what to write instead. The text is compared
 # in lower case.
@@ -25,17 +26,9 @@ phrase("[.:] of [^.,:]+ (it has|they are|there are|more than [0-9]+)" "the subje
 phrase("what of (it|them|its|the) " "what belongs to")
 phrase("[ .](has|have|is|are) but (an?|one|the) " "only")
 
-set(files)
-foreach(folder framework layers quant examples tests benchmarks docs scripts cmake)
-  foreach(suffix c h cpp hpp ipp inc md cmake txt sh)
-    file(GLOB_RECURSE found RELATIVE ${SOURCE} ${SOURCE}/${folder}/*.${suffix})
-    list(APPEND files ${found})
-  endforeach()
-endforeach()
-file(GLOB top RELATIVE ${SOURCE} ${SOURCE}/*.md ${SOURCE}/scripts/* ${SOURCE}/CMakeLists.txt)
-list(APPEND files ${top})
-list(REMOVE_DUPLICATES files)
-list(REMOVE_ITEM files tests/checks/prose.cmake)
+# All files are text but these.
+project_files(files ".")
+list(FILTER files EXCLUDE REGEX "\\.(json|png|safetensors|npy|tsv|gz)$|^LICENSE$|^tests/checks/prose\\.cmake$")
 
 math(EXPR last "${phrases} - 1")
 set(bad 0)

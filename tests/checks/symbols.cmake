@@ -1,10 +1,11 @@
-# cmake -D NM=<nm> -D FLOATS=<library of float kernels> -D INTEGERS=<library of integer kernels> -D AVX512=<ON or OFF>
-#   -P symbols.cmake
-# For 64-bit Arm: -D ARM=ON instead of AVX512.
+# cmake -D NM=<nm> -D FLOATS=<library of float kernels> -D INTEGERS=<library of integer kernels>
+#   -D ISAS=<build>/framework/isas.cmake -P symbols.cmake
 # If a file of kernels/arch/ has an inline function that is not inlined, the linker merges it with functions of the same
 # name from other files. The copy that it keeps may use instructions that the CPU lacks. So each such function must be a
 # template on the file's own instruction set, or in an unnamed namespace.
 cmake_minimum_required(VERSION 3.25)
+include(${ISAS})  # sets float_isas and integer_isas: the files of kernels/arch/ that the build has
+# For each file of kernels/arch/, a text that the names of its functions must contain.
 set(arch_sse2 "xsimd::sse2")
 set(arch_avx2 "xsimd::fma3<xsimd::avx2>")
 set(arch_avx512bw "xsimd::avx512bw")
@@ -13,20 +14,28 @@ set(arch_neon64 "")  # matches every name, because every 64-bit Arm CPU can run 
 set(arch_neon64dot "Neon64Dot")
 set(arch_neon64i8mm "Neon64I8mm")
 
-# check(library kind tables): checks the inline functions that the files of kernels/arch/float/ or kernels/arch/integer/
-# leave in their library. Also checks that the library has `tables` kernel tables. An instruction set's file has the
-# same name in both folders.
+file(GLOB files ${CMAKE_CURRENT_LIST_DIR}/../../framework/kernels/arch/*/*.cpp)
+foreach(file IN LISTS files float_isas integer_isas)
+  get_filename_component(isa ${file} NAME_WE)
+  if(NOT DEFINED arch_${isa})
+    message(FATAL_ERROR "tests/checks/symbols.cmake does not know the instruction set ${isa} (${file}): set arch_${isa}")
+  endif()
+endforeach()
+
+# check(library kind isas): checks the inline functions that the files of kernels/arch/float/ or kernels/arch/integer/
+# leave in their library. Also checks that the library has a kernel table for each instruction set in `isas`. An
+# instruction set's file has the same name in both folders.
 set(bad 0)
-function(check library kind tables)
+function(check library kind isas)
   execute_process(COMMAND ${NM} --demangle --print-file-name ${library}
                   OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
   string(REPLACE ";" "," symbols "${symbols}")
   string(REPLACE "[" "(" symbols "${symbols}")
   string(REPLACE "]" ")" symbols "${symbols}")
   string(REPLACE "\n" ";" symbols "${symbols}")
-  set(found 0)
+  set(found)
   foreach(line IN LISTS symbols)
-    if(NOT line MATCHES "[:/]([a-z0-9]+)\\.cpp\\.o: ?[0-9a-f]+ ([A-Za-z]) (.*)$")
+    if(NOT line MATCHES "[:/]([a-z0-9_]+)\\.cpp\\.o: ?[0-9a-f]+ ([A-Za-z]) (.*)$")
       continue()
     endif()
     set(file ${CMAKE_MATCH_1})
@@ -36,7 +45,7 @@ function(check library kind tables)
       continue()
     endif()
     if(name MATCHES "^quantrain::kernels::k[A-Za-z0-9]+${kind}Kernels$")
-      math(EXPR found "${found} + 1")
+      list(APPEND found ${file})
     endif()
     # W and w: weak functions. V and u are data, which suit every CPU.
     if(type MATCHES "^[Ww]$")
@@ -47,22 +56,16 @@ function(check library kind tables)
       endif()
     endif()
   endforeach()
-  if(NOT found EQUAL tables)
-    message(FATAL_ERROR "${library}: expected ${tables} tables of ${kind} kernels, found ${found}")
+  list(SORT found)
+  list(SORT isas)
+  if(NOT found STREQUAL isas)
+    message(FATAL_ERROR "${library}: expected tables of ${kind} kernels in ${isas}, found them in ${found}")
   endif()
   set(bad ${bad} PARENT_SCOPE)
 endfunction()
 
-if(ARM)
-  check(${FLOATS} Float 1)
-  check(${INTEGERS} Integer 3)
-elseif(AVX512)
-  check(${FLOATS} Float 3)
-  check(${INTEGERS} Integer 4)
-else()
-  check(${FLOATS} Float 2)
-  check(${INTEGERS} Integer 2)
-endif()
+check(${FLOATS} Float "${float_isas}")
+check(${INTEGERS} Integer "${integer_isas}")
 if(bad GREATER 0)
   message(FATAL_ERROR "the linker may merge ${bad} inline functions with those of other files: make each one a "
                       "template on its file's own instruction set, or put it into an unnamed namespace")
