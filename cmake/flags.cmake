@@ -48,11 +48,12 @@ function(quantrain_precompile target)
 endfunction()
 
 # quantrain_unity(target): compiles up to eight files of the target together. This takes a third of the time, because
-# templates of the standard library are instantiated once for all of them. The names in the unnamed namespaces of a
-# target's files must differ. With CMAKE_UNITY_BUILD=OFF (preset clang) each file is compiled alone, which shows missing
-# includes.
+# templates of the standard library are instantiated once for all of them. The rule that follows: two files of one target
+# must not give different things in unnamed namespaces the same name. Each file is compiled alone with
+# CMAKE_UNITY_BUILD=OFF (presets dev and clang), so that a change rebuilds little and missing includes show, and in a
+# project that contains this one, whose build must not depend on our choice.
 function(quantrain_unity target)
-  if(DEFINED CMAKE_UNITY_BUILD AND NOT CMAKE_UNITY_BUILD)
+  if(NOT PROJECT_IS_TOP_LEVEL OR (DEFINED CMAKE_UNITY_BUILD AND NOT CMAKE_UNITY_BUILD))
     return()
   endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
