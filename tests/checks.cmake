@@ -23,6 +23,8 @@ if(NOT QUANTRAIN_SANITIZE)
   set_tests_properties(moved_headers PROPERTIES SKIP_REGULAR_EXPRESSION "^SKIPPED")
   add_test(NAME includes COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR}
                                  -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/includes.cmake)
+  add_test(NAME architecture COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR}
+                                     -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/architecture.cmake)
   add_test(NAME folders COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR}
                                 -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/folders.cmake)
   add_test(NAME prose COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR}
