@@ -18,7 +18,7 @@ Tensor avg_pool1d(const Tensor& x, const Pool1dOptions& options);
 
 /// The mean of each channel: avg_pool1d with a kernel that covers the whole signal.
 /// Shapes: x [N, L, C]  ->  y [N, 1, C].
-/// Throws: ShapeError if x does not have three axes, or L is 0; else as avg_pool1d.
+/// Throws: ShapeError if x does not have three axes, or L is 0; otherwise like avg_pool1d().
 /// Source: ONNX GlobalAveragePool over one axis, channels last.
 Tensor global_avg_pool1d(const Tensor& x);
 

@@ -129,8 +129,8 @@ void multiply_tiles(const Product& p,
 /// Applies p's epilogue to `partial`, the finished sums [m, n], and stores the results in c.
 void finish(const Product& p, const float* partial);
 
-/// Computes p over k terms in chunks: calls multiply(product, terms) for each chunk, and adds up
-/// the chunks in a binary tree.
+/// Splits the sums of p, which have k terms, into chunks: calls multiply(product, terms) for each
+/// chunk, and adds up the results of the chunks in a binary tree.
 template <class Multiply>
 void add_chunks(const Product& p, int64_t k, const Multiply& multiply) {
   const int64_t size = chunk_terms(k);
@@ -159,7 +159,7 @@ inline SumForm sum_form(const Product& p, int64_t k, const MatrixF32& b) {
   return few_rows || few_columns ? SumForm::kDots : SumForm::kTiles;
 }
 
-/// Computes p over k terms by dots or chains.
+/// Computes p, whose sums have k terms, as dots or chains.
 void multiply_few(SumForm form, const Product& p, int64_t k, const MatrixF32& b);
 
 // scratch() and rows_of() differ for a B of floats and a B of codes.
