@@ -48,13 +48,15 @@ Tensor Conv2d::forward(const Tensor& x) {
   }
   Weights w{weight_, bias_};
   if (slots().weight) w = slots().weight->apply(w, x);
-  return conv2d(x,
-                w.weight,
-                w.bias,
-                {.stride = options_.stride,
-                 .padding = options_.padding,
-                 .groups = options_.groups,
-                 .dilation = options_.dilation});
+  Tensor y = conv2d(x,
+                    w.weight,
+                    w.bias,
+                    {.stride = options_.stride,
+                     .padding = options_.padding,
+                     .groups = options_.groups,
+                     .dilation = options_.dilation});
+  TensorAccess::set_rescaling(y, std::move(w.rescaling));
+  return y;
 }
 
 }  // namespace quantrain

@@ -39,7 +39,9 @@ Tensor Linear::forward(const Tensor& x) {
   }
   Weights w{weight_, bias_};
   if (slots().weight) w = slots().weight->apply(w, x);
-  return linear(x, w.weight, w.bias);
+  Tensor y = linear(x, w.weight, w.bias);
+  TensorAccess::set_rescaling(y, std::move(w.rescaling));
+  return y;
 }
 
 }  // namespace quantrain

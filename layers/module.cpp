@@ -255,9 +255,10 @@ void Module::for_parts(const Visit& visit) const {
 
 void Module::set_training(bool training, int depth) {
   check_nesting(depth);
-  training_ = training;
+  const bool changes = training_ != training;  // if not, other threads may run the module
+  if (changes) training_ = training;
   for_parts([&](Module& part) { part.set_training(training, depth + 1); });
-  on_train(training);
+  if (changes) on_train(training);
 }
 
 void Module::append_modes(int depth, std::vector<std::pair<Module*, bool>>& modes) {

@@ -9,7 +9,7 @@
 
 #include "framework/autograd/named_tensor.hpp"
 #include "framework/autograd/node.hpp"
-#include "framework/autograd/tensor.hpp"
+#include "framework/autograd/tensor_access.hpp"
 
 namespace quantrain {
 
@@ -149,9 +149,12 @@ class Module {
 struct Weights {
   Tensor weight;
   Tensor bias;
+  /// What the weight slot changed for the batch norm that follows; null if it folds none.
+  std::shared_ptr<const Rescaling> rescaling{};
 };
 
-/// Computes the weights that a layer uses. Takes the layer's own weights and its input.
+/// Computes the weights that a layer uses. Takes the layer's own weights and its input. The layer
+/// attaches `rescaling` to its result: TensorAccess::set_rescaling(y, weights.rescaling).
 class WeightSlot : public Module {
  public:
   virtual Weights apply(const Weights& own, const Tensor& x) = 0;

@@ -27,6 +27,7 @@ struct Tensor::State {
   std::shared_ptr<Node> node;
   std::string name;
   TensorAccess::Companions companions;
+  std::shared_ptr<const Rescaling> rescaling;
 
   /// Floats computed from the codes, or from the accumulators and the activation.
   std::shared_ptr<Buffer<float>> materialise() const;
@@ -384,6 +385,14 @@ const TensorAccess::Companions& TensorAccess::companions(const Tensor& x) {
 
 void TensorAccess::set_companions(Tensor& x, Companions companions) {
   x.state().companions = std::move(companions);
+}
+
+const std::shared_ptr<const Rescaling>& TensorAccess::rescaling(const Tensor& x) {
+  return x.state().rescaling;
+}
+
+void TensorAccess::set_rescaling(Tensor& x, std::shared_ptr<const Rescaling> rescaling) {
+  x.state().rescaling = std::move(rescaling);
 }
 
 }  // namespace quantrain

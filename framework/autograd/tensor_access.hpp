@@ -9,6 +9,13 @@ namespace quantrain {
 
 struct NamedTensor;
 
+/// What the weight slot of a product (a convolution or linear layer) changed, to be undone by the
+/// batch norm that the slot folds.   docs/quantization.md (15)
+struct Rescaling {
+  Tensor factor;  ///< [C], by which the slot multiplied the weights; undefined if it did not
+  Tensor bias;    ///< [C], the product's own bias, which the batch norm adds; may be undefined
+};
+
 /// Tensor functions for operations and for the library itself, not for users of the library.
 /// Authors of operations include node.hpp, which includes this header.
 class TensorAccess {
@@ -76,6 +83,11 @@ class TensorAccess {
   using Companions = std::shared_ptr<const std::vector<NamedTensor>>;
   static const Companions& companions(const Tensor& x);
   static void set_companions(Tensor& x, Companions companions);
+
+  /// The rescaling of the product that computed x; null if its weights were not rescaled. Results
+  /// of other operations have none, except dropout(x).
+  static const std::shared_ptr<const Rescaling>& rescaling(const Tensor& x);
+  static void set_rescaling(Tensor& x, std::shared_ptr<const Rescaling> rescaling);
 };
 
 }  // namespace quantrain

@@ -14,19 +14,36 @@ constexpr float kSmallestGamma = 1e-5f;
 
 // Computes the folded bias without recording a graph, by the operations that fold_bias() would
 // record, in the same order.
-Tensor bias_value(const Tensor& bias, const Folding& folding) {
+Tensor bias_value(const Tensor& bias, const Tensor& factor, const Folding& folding) {
   const int64_t channels = folding.gamma.elements();
   Tensor folded = Tensor::empty({channels});
   float* const out = folded.mutable_data();
   const float* const own = bias.defined() ? bias.data() : nullptr;
   const Floats means = folding.running_mean.floats();
   const Floats betas = folding.beta.floats();
-  const Floats factors = folding.factor.floats();
+  const Floats factors = factor.floats();
   for (int64_t c = 0; c < channels; ++c) {
     const float centred = own != nullptr ? own[c] - means[c] : -means[c];
     out[c] = betas[c] + centred * factors[c];
   }
   return folded;
+}
+
+// What the product that folds the batch norm changed in its result u; null if no product folds it,
+// or the product runs in float.
+std::shared_ptr<const Rescaling> rescaling_of(const Tensor& u, const Folding& folding) {
+  if (folding.product.empty()) return nullptr;
+  const std::shared_ptr<const Rescaling> rescaling = TensorAccess::rescaling(u);
+  if (rescaling == nullptr) {
+    throw GraphError(folding.path,
+                     "the input is not the result of ",
+                     folding.product,
+                     ", whose weights contain this batch norm: an operation in between did not run "
+                     "when the network was prepared; let it run before ",
+                     folding.product,
+                     " or after the batch norm");
+  }
+  return rescaling->factor.defined() ? rescaling : nullptr;
 }
 
 }  // namespace
@@ -40,7 +57,7 @@ Folding::Folding(std::string layer_path, const BatchNorm& layer)
       epsilon(layer.epsilon()),
       momentum(layer.momentum()) {}
 
-Tensor fold_bias(const Weights& product, Folding& folding) {
+FoldedBias fold_bias(const Weights& product, const Folding& folding) {
   const int64_t channels = folding.gamma.elements();
   if (product.bias.defined() && !(product.bias.shape() == Shape{channels})) {
     throw ShapeError(folding.path,
@@ -65,25 +82,26 @@ Tensor fold_bias(const Weights& product, Folding& folding) {
   }
   Tensor factor = mul(folding.gamma, inverse);
   if (lift.defined()) factor = quantrain::add(factor, lift);
-  folding.factor = factor;
-  folding.bias = product.bias;
-
-  if (folding.uses_batch_statistics()) return bias_value(product.bias, folding);
+  if (folding.uses_batch_statistics()) {
+    Tensor bias = bias_value(product.bias, factor, folding);
+    return {std::move(bias), std::move(factor)};
+  }
   const Tensor mean = folding.running_mean.detach();
   const Tensor centred =
       product.bias.defined() ? sub(product.bias, mean) : mul(mean, Tensor::full({1}, -1.0f));
-  return quantrain::add(folding.beta, mul(centred, factor));
+  Tensor bias = quantrain::add(folding.beta, mul(centred, factor));
+  return {std::move(bias), std::move(factor)};
 }
 
-Tensor fold_weight(const Tensor& weight, const Folding& folding) {
+Tensor fold_weight(const Tensor& weight, const Tensor& factor) {
   std::vector<int64_t> per_output(static_cast<size_t>(weight.rank()), 1);
-  per_output[0] = folding.factor.elements();
-  return mul(weight, reshape(folding.factor, Shape(per_output)));
+  per_output[0] = factor.elements();
+  return mul(weight, reshape(factor, Shape(per_output)));
 }
 
-Weights fold_batch_norm(const Weights& product, Folding& folding) {
-  Tensor bias = fold_bias(product, folding);
-  return {fold_weight(product.weight, folding), std::move(bias)};
+Weights fold_batch_norm(const Weights& product, const Folding& folding) {
+  FoldedBias folded = fold_bias(product, folding);
+  return {fold_weight(product.weight, folded.factor), std::move(folded.bias)};
 }
 
 Folding& PreparedBatchNorm::folding() & {
@@ -97,11 +115,11 @@ Tensor PreparedBatchNorm::forward(const Tensor& u) {
                                  .epsilon = f.epsilon,
                                  .training = f.uses_batch_statistics(),
                                  .last_use = true};
-  const bool folded = f.factor.defined();
-  if (folded && !options.training) return u;
-  if (folded) {
+  const std::shared_ptr<const Rescaling> scaled = rescaling_of(u, f);
+  if (scaled && !options.training) return u;
+  if (scaled) {
     return rescaled_batch_norm(
-        u, f.factor, f.bias, f.gamma, f.beta, f.running_mean, f.running_var, options);
+        u, scaled->factor, scaled->bias, f.gamma, f.beta, f.running_mean, f.running_var, options);
   }
   return batch_norm(u, f.gamma, f.beta, f.running_mean, f.running_var, options);
 }

@@ -9,21 +9,18 @@
 namespace quantrain::quant {
 
 /// A batch norm of a prepared network. If a product (a convolution or linear layer) precedes it,
-/// two slots share this struct. The product's weight slot multiplies the weights by `factor`. While
-/// batch statistics are used, the batch norm's body slot undoes this: it divides by `factor`. If no
-/// product precedes the batch norm, only its body slot holds the struct.
-/// docs/quantization.md (15)
+/// two slots share this struct. The product's weight slot multiplies the weights by a factor, and
+/// says so by the Rescaling of its result. While batch statistics are used, the batch norm's body
+/// slot undoes this: it divides by the factor. If no product precedes the batch norm, only its body
+/// slot holds the struct. A pass does not change the struct.   docs/quantization.md (15)
 struct Folding {
   std::string path;                               ///< of the batch norm, for messages
+  std::string product;                            ///< path of the product; empty if there is none
   Tensor gamma, beta, running_mean, running_var;  ///< [C], those of the batch norm
   float epsilon = 1e-5f;
   float momentum = 0.1f;
   bool training = true;  ///< mode of the batch norm; the product may be in another mode
   Tensor frozen = Tensor::zeros({1});  ///< 1: training no longer uses batch statistics
-
-  Tensor factor;  ///< [C], of the current pass: gamma / sqrt(running_var + epsilon);
-                  ///< undefined if not folded
-  Tensor bias;    ///< [C], of the current pass: the product's bias; may be undefined
 
   Folding(std::string layer_path, const BatchNorm& layer);
   void freeze(bool on) { frozen.mutable_data()[0] = on ? 1.0f : 0.0f; }
@@ -32,20 +29,22 @@ struct Folding {
 
 /// w' = w * factor, b' = beta + (b - running_mean) * factor, factor = gamma / sqrt(running_var +
 /// epsilon).   docs/quantization.md (15)
-/// Shapes: weight [C, ...], bias [C] or undefined  ->  the same shapes, bias defined. Sets
-/// folding.factor and folding.bias.
+/// Shapes: weight [C, ...], bias [C] or undefined  ->  the same shapes, bias defined.
 /// Gradient: w' passes its gradient to weight and gamma. If batch statistics are not used, b'
 /// passes its gradient to bias, gamma and beta. The running statistics are constants. A |gamma|
 /// below 1e-5 counts as 1e-5, so that the body slot can divide by the factor.
 /// Throws: ShapeError if the bias is not [C].
 /// Source: Krishnamoorthi 2018, section 3.2.2; Jacob et al. 2018, equation 14.
-Weights fold_batch_norm(const Weights& product, Folding& folding);
-/// The two parts of fold_batch_norm. fold_bias gives b' and sets folding.factor and folding.bias;
-/// fold_weight gives w' from this factor, so call fold_bias first. While batch statistics are used,
-/// b' has no gradient: it only helps to choose the scale of the weights, and the body slot adds the
-/// product's own bias b.
-Tensor fold_bias(const Weights& product, Folding& folding);
-Tensor fold_weight(const Tensor& weight, const Folding& folding);
+Weights fold_batch_norm(const Weights& product, const Folding& folding);
+/// The two parts of fold_batch_norm: b' and the factor, and w' from this factor. While batch
+/// statistics are used, b' has no gradient: it only helps to choose the scale of the weights, and
+/// the body slot adds the product's own bias b.
+struct FoldedBias {
+  Tensor bias;    ///< b' [C]
+  Tensor factor;  ///< [C]
+};
+FoldedBias fold_bias(const Weights& product, const Folding& folding);
+Tensor fold_weight(const Tensor& weight, const Tensor& factor);
 
 /// Body slot of a batch norm in a prepared network. There are three cases:
 ///   - A product folds the batch norm, and batch statistics are not used (in evaluation, or once

@@ -52,6 +52,7 @@ void plug(const Site& site, const QConfig& config, Purpose purpose) {
         plugged(std::make_shared<PreparedBatchNorm>(folding), *site.batch_norm);
   }
   if (site.has_weights && site.config->quantize) {
+    if (folding != nullptr) folding->product = site.path;
     WeightConfig weight = site.config->weight;
     if (accumulators_out) weight.per_channel = false;  // argmax compares integers of one scale
     auto slot = std::make_shared<WeightQuantizer>(weight, site.weights, folding);

@@ -129,9 +129,7 @@ QParams WeightQuantizer::params() const {
   const NoGrad no_grad;
   const ChooseParams choose = chooser(Tensor(), Tensor());
   if (!folding_) return params_for(own_.weight, Tensor(), choose);
-  Folding folding = *folding_;  // a copy: the original belongs to the running pass
-  fold_bias(own_, folding);
-  return params_for(own_.weight, folding.factor, choose);
+  return params_for(own_.weight, fold_bias(own_, *folding_).factor, choose);
 }
 
 ChooseParams WeightQuantizer::chooser(const Tensor& bias, const Tensor& x) const {
@@ -182,13 +180,15 @@ QParams WeightQuantizer::params_for(const Tensor& weight,
 }
 
 Weights WeightQuantizer::apply(const Weights& own, const Tensor& x) {
-  if (in_float()) {
-    if (folding_) folding_->factor = Tensor();
-    return own;
-  }
   Weights weights = own;
-  if (folding_) weights.bias = fold_bias(own, *folding_);
-  const Tensor factor = folding_ ? folding_->factor : Tensor();
+  Tensor factor;
+  if (folding_ && !in_float()) {
+    FoldedBias folded = fold_bias(own, *folding_);
+    weights.bias = std::move(folded.bias);
+    factor = std::move(folded.factor);
+  }
+  if (folding_) weights.rescaling = std::make_shared<const Rescaling>(Rescaling{factor, own.bias});
+  if (in_float()) return weights;
   const ChooseParams choose = chooser(weights.bias, x);
   const bool symmetric = config_.scheme == QScheme::kSymmetric;
   // A scale that is chosen from the largest weight clamps no weight, so every gradient passes.
@@ -200,7 +200,7 @@ Weights WeightQuantizer::apply(const Weights& own, const Tensor& x) {
   const bool learns =
       config_.estimator == Estimator::kLearned && phase() == Phase::kTraining && !is_given();
   if (learns) {
-    const Tensor folded = folding_ ? fold_weight(own.weight, *folding_) : own.weight;
+    const Tensor folded = folding_ ? fold_weight(own.weight, factor) : own.weight;
     const QParams params = params_for(own.weight, factor, choose);
     weights.weight = fake_quantize_learned(folded, scale_, params, options);
   } else if (config_.per_channel && !options.clamped && !is_given()) {

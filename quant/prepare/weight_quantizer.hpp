@@ -28,9 +28,9 @@ class WeightQuantizer : public WeightSlot, public PhasedSlot {
   WeightQuantizer(const WeightConfig& config, const Weights& own, std::shared_ptr<Folding> folding);
   std::string_view type() const override { return "WeightQuantizer"; }
 
-  /// Returns `own` while a Calibration or FloatMode is open. Otherwise, the result's bias is
-  /// undefined while the folded batch norm uses batch statistics, because the batch norm then adds
-  /// the bias.
+  /// Returns the own weight and bias while a Calibration or FloatMode is open. Otherwise, the
+  /// result's bias is undefined while the folded batch norm uses batch statistics, because the
+  /// batch norm then adds the bias.
   Weights apply(const Weights& own, const Tensor& x) override;
 
   /// Sets the parameters of the weights, with any batch norm folded in. The parameters do not

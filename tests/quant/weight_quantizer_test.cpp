@@ -2,11 +2,14 @@
 
 #include <bit>
 #include <cmath>
+#include <thread>
 
 #include "framework/arithmetic/quantize.hpp"
 #include "framework/autograd/ops.hpp"
 #include "framework/core/random.hpp"
 #include "layers/state.hpp"
+#include "layers/summary.hpp"
+#include "quant/analysis/ranges.hpp"
 #include "quant/lowering/convert.hpp"
 #include "quant/prepare/prepare.hpp"
 #include "quant/prepare/scopes.hpp"
@@ -131,9 +134,9 @@ TEST_CASE(
   const Tensor w = random_normal({4, 9}, 5);
   for (const Tensor& bias : {random_normal({4}, 6), Tensor()}) {
     folding.training = false;
-    const Tensor evaluated = fold_bias({w, bias}, folding);
+    const Tensor evaluated = fold_bias({w, bias}, folding).bias;
     folding.training = true;
-    const Tensor trained = fold_bias({w, bias}, folding);
+    const Tensor trained = fold_bias({w, bias}, folding).bias;
     CHECK(evaluated.requires_grad());
     CHECK_FALSE(trained.requires_grad());
     CHECK(quantrain::test::values(trained) == quantrain::test::values(evaluated));
@@ -200,6 +203,77 @@ TEST_CASE("a slot that folds a batch norm quantizes the folded weights", "[quant
   WeightQuantizer slot(config, {w, bias}, folding);
   CHECK_THROWS_AS(slot.apply({w, bias}, Tensor::zeros({1, 9})), Error);
   CHECK_THROWS_AS(slot.params(), Error);
+}
+
+// Adds a constant in training mode only.
+class TrainingNoise : public Module {
+ public:
+  std::string_view type() const override { return "TrainingNoise"; }
+
+ protected:
+  Tensor forward(const Tensor& x) override {
+    return training() ? quantrain::add(x, Tensor::full({1}, 0.5f)) : x;
+  }
+};
+
+TEST_CASE("dropout between a layer and its folded batch norm keeps the statistics",
+          "[quant][weights]") {
+  const auto network = [] {
+    manual_seed(3);
+    Sequential net{Linear{6, 5, {.bias = false}}, Dropout{0.25f}, BatchNorm1d{5}, ReLU{}};
+    Tensor gamma = net.find("2").parameters()[0];
+    std::fill_n(gamma.mutable_data(), 5, 40.0f);
+    return net;
+  };
+  const Tensor x = random_images({64, 6}, 4);
+  Sequential expected = network();
+  Sequential net = network();
+  prepare_qat(net, x, QConfig::int8());
+  expected(x);
+  net(x);
+  // They differ by the rounding of 8-bit weights.
+  CHECK(quantrain::test::max_difference(
+            dynamic_cast<BatchNorm1d&>(net.find("2")).running_var(),
+            dynamic_cast<BatchNorm1d&>(expected.find("2")).running_var()) < 1e-3);
+}
+
+TEST_CASE("an operation that runs only in training does not hide a layer from its batch norm",
+          "[quant][weights]") {
+  Sequential net{Linear{6, 5}, TrainingNoise{}, BatchNorm1d{5}, ReLU{}};
+  const Tensor x = random_images({8, 6}, 4);
+  prepare_qat(net, x, QConfig::int8());
+  QUANTRAIN_CHECK_ERROR(net(x),
+                        GraphError,
+                        "[2] the input is not the result of 0, whose weights contain this batch "
+                        "norm: an operation in between");
+}
+
+TEST_CASE("a network can be read and saved while another thread runs it", "[quant][weights]") {
+  manual_seed(2);
+  Sequential net = test::conv_net();
+  const Tensor x = random_images({2, 8, 8, 1}, 4);
+  prepare_ptq(net, x, QConfig::int8());
+  calibrate(net, x);
+  net.eval();
+  const auto run = [&] {
+    const NoGrad no_grad;
+    return quantrain::test::values(net(x));
+  };
+  const std::vector<float> expected = run();
+  const QParams params = weight_quantizer(net, "0").params();
+  int differing = 0;
+  std::thread other([&] {
+    for (int i = 0; i < 50; ++i) differing += run() != expected ? 1 : 0;
+  });
+  const quantrain::test::TemporaryFolder folder;
+  for (int i = 0; i < 20; ++i) {
+    CHECK(weight_quantizer(net, "0").params() == params);
+    CHECK(ranges(net).slots.size() == 6);
+    CHECK(summary(net, x).parameters > 0);
+    save(net, folder / "state");
+  }
+  other.join();
+  CHECK(differing == 0);
 }
 
 TEST_CASE("a learned weight scale starts from the folded weights", "[quant][weights]") {

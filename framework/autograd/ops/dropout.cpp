@@ -41,7 +41,9 @@ Tensor dropout(const Tensor& x, const DropoutOptions& options) {
     throw DataError("dropout", "p must lie in [0, 1], got ", options.p);
   }
   if (!options.training || options.p == 0.0f) return x;
-  return record<DropoutNode>(drop(x, options), {x}, options);
+  Tensor y = drop(x, options);
+  TensorAccess::set_rescaling(y, TensorAccess::rescaling(x));  // a batch norm may follow
+  return record<DropoutNode>(std::move(y), {x}, options);
 }
 
 }  // namespace quantrain
