@@ -1,7 +1,7 @@
 #include "benchmarks/networks.hpp"
 
 #include "framework/core/random.hpp"
-#include "quant/prepare/prepare.hpp"
+#include "layers/record_graph.hpp"
 
 namespace quantrain::benchmarks {
 const std::vector<Network>& networks() {
@@ -29,7 +29,7 @@ Tensor noise(const Network& network, int64_t n, uint64_t seed) {
 std::vector<Layer> layers(const Network& network, int64_t batch) {
   std::vector<Layer> found;
   Sequential net = network.make();
-  const Graph graph = quant::record_graph(net, noise(network, 1));
+  const Graph graph = record_graph(net, noise(network, 1));
   for (const GraphNode& node : graph.nodes()) {
     const int weight = node.node->traits().weight;
     if (weight < 0) continue;

@@ -17,6 +17,7 @@
 #include "layers/moves.hpp"
 #include "layers/mul.hpp"
 #include "layers/pooling.hpp"
+#include "layers/record_graph.hpp"
 #include "layers/reduction.hpp"
 #include "layers/reshape.hpp"
 #include "layers/sequential.hpp"

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <ostream>
 
-#include "framework/autograd/graph.hpp"
-#include "framework/core/error.hpp"
 #include "framework/core/text_stream.hpp"
 #include "framework/core/text_table.hpp"
 #include "layers/dry_run.hpp"
-#include "layers/evaluation_mode.hpp"
+#include "layers/record_graph.hpp"
 
 namespace quantrain {
 namespace {
@@ -54,21 +52,9 @@ Summary summary(Module& net, const Tensor& example) {
 }
 
 Summary summary(Module& net, const std::vector<Tensor>& examples) {
-  if (examples.empty()) throw ShapeError("summary", "there is no example");
-  for (const Tensor& example : examples) {
-    if (!example.defined()) {
-      throw GraphError("summary", "the example is undefined: give a batch of at least one sample");
-    }
-    if (example.rank() < 1 || example.dim(0) == 0) {
-      throw ShapeError(
-          "summary", "the example needs a batch of at least one sample, got ", example.shape());
-    }
-  }
-  const EvaluationMode evaluation(net);
+  check_examples("summary", examples);
   const DryRun dry;
-  const NoGrad no_grad;
-  const Recording recording;
-  const Graph graph(net(examples));
+  const Graph graph = record_graph(net, examples);
 
   std::vector<LayerSummary> layers;
   for (const NamedModule& entry : net.named_modules()) {

@@ -27,9 +27,7 @@ struct Summary {
 /// Runs the example once, in evaluation mode and without gradients, and lists the layers. A layer
 /// that contains others is listed only if it computes something itself or has parameters of its
 /// own. The pass leaves the network unchanged.
-/// Throws: what the network throws for this example; GraphError if the example is undefined;
-/// ShapeError if the example has no batch axis or an empty batch, or if the list of examples is
-/// empty.
+/// Throws: as check_examples(); what the network throws for this example.
 Summary summary(Module& net, const Tensor& example);
 /// The same for a network with several inputs or outputs.
 Summary summary(Module& net, const std::vector<Tensor>& examples);

@@ -7,7 +7,6 @@
 #include "framework/core/rounding.hpp"
 #include "framework/kernels/float/ranges.hpp"
 #include "layers/dry_run.hpp"
-#include "layers/evaluation_mode.hpp"
 #include "quant/prepare/scopes.hpp"
 #include "quant/prepare/survey.hpp"
 
@@ -162,40 +161,6 @@ void prepare(Module& net,
 }
 
 }  // namespace
-
-Graph record_graph(Module& net, const Tensor& example) {
-  return record_graph(net, std::vector<Tensor>{example});
-}
-
-void check_examples(std::string_view where, const std::vector<Tensor>& examples) {
-  if (examples.empty()) throw ShapeError(where, "there is no example");
-  for (size_t i = 0; i < examples.size(); ++i) {
-    const Tensor& example = examples[i];
-    if (!example.defined()) {
-      throw GraphError(where,
-                       "example ",
-                       i,
-                       " is undefined: give a batch [N, ...] of at least one sample, such as "
-                       "dataset.batch(0, 1).images");
-    }
-    if (example.rank() < 2 || example.dim(0) < 1 || example.dim(0) != examples[0].dim(0)) {
-      throw ShapeError(where,
-                       "each example must be a batch [N, ...] of at least one sample, with at "
-                       "least two axes and the same N for all examples, got ",
-                       example.shape(),
-                       "; the first is ",
-                       examples[0].shape());
-    }
-  }
-}
-
-Graph record_graph(Module& net, const std::vector<Tensor>& examples) {
-  check_examples("record_graph", examples);
-  const EvaluationMode evaluation(net);
-  const NoGrad no_grad;
-  const Recording recording;
-  return Graph(net(examples));
-}
 
 void prepare_qat(Module& net, const Tensor& example, const QConfig& config) {
   prepare(net, {example}, config, Purpose::kTraining);

@@ -1,9 +1,6 @@
 #pragma once
 
-#include <string_view>
-
-#include "framework/autograd/graph.hpp"
-#include "layers/module.hpp"
+#include "layers/record_graph.hpp"
 #include "quant/prepare/qconfig.hpp"
 
 namespace quantrain::quant {
@@ -39,13 +36,5 @@ void prepare_qat(Module& net, const std::vector<Tensor>& examples, const QConfig
 /// set_phase(net, Phase::kTraining) lets the ranges move.
 void prepare_ptq(Module& net, const Tensor& example, const QConfig& config);
 void prepare_ptq(Module& net, const std::vector<Tensor>& examples, const QConfig& config);
-
-/// Throws: GraphError naming `where` if an example is undefined; ShapeError unless there is an
-/// example and all examples are batches [N, ...] of at least two axes with the same N >= 1.
-void check_examples(std::string_view where, const std::vector<Tensor>& examples);
-
-/// The network's graph over an example, recorded in evaluation mode without gradients.
-Graph record_graph(Module& net, const Tensor& example);
-Graph record_graph(Module& net, const std::vector<Tensor>& examples);
 
 }  // namespace quantrain::quant

@@ -98,7 +98,7 @@ TEST_CASE("a summary takes a list of examples", "[layers][summary]") {
 TEST_CASE("a summary needs an example with a batch", "[layers][summary]") {
   Sequential net{ReLU{}};
   QUANTRAIN_CHECK_ERROR(
-      summary(net, Tensor::zeros({0, 2})), ShapeError, "[summary] the example needs a batch");
+      summary(net, Tensor::zeros({0, 2})), ShapeError, "[summary] each example must be a batch");
 }
 
 }  // namespace quantrain
