@@ -4,17 +4,16 @@
 #include <cmath>
 #include <utility>
 
-#include "framework/autograd/graph.hpp"
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/ops/mul.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/file.hpp"
 #include "framework/core/text_stream.hpp"
-#include "framework/io/json.hpp"
-#include "framework/io/json_writer.hpp"
 #include "framework/optim/clip.hpp"
 #include "layers/evaluation_mode.hpp"
 #include "layers/state.hpp"
+#include "layers/training/check_loss.hpp"
+#include "layers/training/position.hpp"
 #include "layers/training/progress.hpp"
 
 namespace quantrain {
@@ -23,165 +22,6 @@ namespace {
 template <class... Parts>
 [[noreturn]] void fail(const Parts&... parts) {
   throw DataError("fit", parts...);
-}
-
-constexpr int64_t kMost = int64_t{1} << 53;
-
-/// The position of a run: all values that its next step depends on, without the tensors.
-struct Position {
-  std::vector<EpochReport> done;
-  std::string loader;  ///< the data and options that decide what the batches hold
-  int64_t batch = 0;   ///< batches used in the current epoch; `done` holds the epochs before it
-  int64_t steps = 0;
-  double loss_sum = 0.0;  ///< over the samples of the current epoch so far
-  int64_t samples = 0;
-  double seconds = 0.0;
-  float learning_rate = 0.0f;
-  std::optional<int64_t> best_epoch;
-  bool stopped_early = false;
-  bool ended = false;
-
-  int64_t epoch() const { return static_cast<int64_t>(done.size()); }
-};
-
-std::string to_text(const Position& position) {
-  JsonWriter json;
-  const auto write_metric = [&](const std::string& name, double value) {
-    json.object([&] {
-      json.member("name", name);
-      json.member("value", value);
-    });
-  };
-  const auto write_epoch = [&](const EpochReport& report) {
-    const auto metrics = [&] {
-      for (const auto& [name, value] : report.metrics) write_metric(name, value);
-    };
-    json.object([&] {
-      write_members(json, report);
-      json.member("metrics", [&] { json.list(metrics); });
-    });
-  };
-  const auto epochs = [&] {
-    for (const EpochReport& report : position.done) write_epoch(report);
-  };
-  json.object([&] {
-    json.member("loader", position.loader);
-    json.member("batch", position.batch);
-    json.member("steps", position.steps);
-    json.member("loss_sum", position.loss_sum);
-    json.member("samples", position.samples);
-    json.member("seconds", position.seconds);
-    json.member("learning_rate", position.learning_rate);
-    json.member("best_epoch", position.best_epoch.value_or(-1));
-    json.member("stopped_early", position.stopped_early);
-    json.member("ended", position.ended);
-    json.member("epochs", [&] { json.list(epochs); });
-  });
-  return std::move(json).text();
-}
-
-EpochReport epoch_from(const JsonValue& json, const JsonError& error, int64_t epoch) {
-  JsonReader reader(json, error);
-  EpochReport report{.epoch = reader.integer("epoch", epoch, epoch),
-                     .steps = reader.integer("steps", 0, kMost),
-                     .loss = reader.real("loss"),
-                     .learning_rate = reader.real32("learning_rate"),
-                     .seconds = reader.real("seconds")};
-  for (const JsonValue& metric : reader.list("metrics", 1000)) {
-    JsonReader pair(metric, error);
-    const std::string name = pair.text("name");
-    report.metrics[name] = pair.real("value");
-    pair.finish();
-  }
-  reader.finish();
-  return report;
-}
-
-Position position_from(const std::string& text) {
-  const JsonError error = json_error<DataError>("checkpoint's position");
-  try {
-    // A checkpoint's header, which is smaller than 16 MiB, holds fewer values.
-    const JsonDocument document(text, {.values = int64_t{1} << 22});
-    JsonReader reader(document.root(), error);
-    Position position;
-    position.loader = reader.text("loader");
-    position.batch = reader.integer("batch", 0, kMost);
-    position.steps = reader.integer("steps", 0, kMost);
-    position.loss_sum = reader.real("loss_sum");
-    position.samples = reader.integer("samples", 0, kMost);
-    position.seconds = reader.real("seconds");
-    position.learning_rate = reader.real32("learning_rate");
-    position.stopped_early = reader.boolean("stopped_early");
-    position.ended = reader.boolean("ended");
-    const int64_t best = reader.integer("best_epoch", -1, kMost);
-    if (best >= 0) position.best_epoch = best;
-    for (const JsonValue& epoch : reader.list("epochs", 1'000'000))
-      position.done.push_back(epoch_from(epoch, error, position.epoch()));
-    reader.finish();
-    if (best >= position.epoch()) throw DataError("checkpoint's position", "no epoch ", best);
-    return position;
-  } catch (const JsonDocument::Malformed& problem) {
-    throw DataError("checkpoint's position", problem.text);
-  }
-}
-
-bool contains(const std::vector<Tensor>& all, const Tensor& tensor) {
-  return std::any_of(all.begin(), all.end(), [&](const Tensor& t) { return t.same_as(tensor); });
-}
-
-/// Refuses a loss that is not a number, or with which the network would not be trained: a loss that
-/// depends on no parameter of the network or of the optimizer, or on a module's parameter that
-/// nobody knows. Most often, that is a weight of a layer that is a plain member. A leaf without a
-/// name is the caller's own, such as an input whose gradient the loss needs.
-/// also: tensors that the caller trains otherwise.
-void check_loss(const Tensor& loss,
-                const Module& net,
-                const Optimizer& optimizer,
-                const std::vector<NamedTensor>& also) {
-  if (loss.elements() != 1)
-    throw ShapeError(
-        "fit", "the loss has shape ", loss.shape(), ", expected one number, such as mean(...)");
-  const Graph graph(loss);
-  const std::vector<Tensor> of_net = net.parameters();
-  bool trains_net =
-      std::none_of(of_net.begin(), of_net.end(), [](const Tensor& t) { return t.requires_grad(); });
-  bool trains = false;
-  for (const Tensor& leaf : graph.leaves()) {
-    if (!leaf.requires_grad()) continue;
-    const bool is_of_net = contains(of_net, leaf);
-    const bool is_trained = contains(optimizer.parameters(), leaf);
-    trains_net = trains_net || is_of_net;
-    trains = trains || is_trained;
-    const bool is_known = is_of_net || is_trained || leaf.name().empty() ||
-                          std::any_of(also.begin(), also.end(), [&](const NamedTensor& entry) {
-                            return entry.tensor.same_as(leaf);
-                          });
-    if (is_known) continue;
-    const std::vector<int> consumers = graph.consumers(leaf);
-    if (consumers.empty()) continue;  // the loss itself
-    const GraphNode& node = graph.node(consumers[0]);
-    fail(
-        "the operation ",
-        node.type(),
-        node.scope().empty() ? "" : " of layer ",
-        node.scope(),
-        " uses \"",
-        leaf.name(),
-        "\" ",
-        leaf.shape(),
-        ", which requires a gradient, but is a parameter of neither the network nor the optimizer, "
-        "so it would never be trained: register its layer by add(name, layer) in the module's "
-        "constructor; if it shall stay as it is, use it while a NoGrad lives, or call "
-        "set_requires_grad(false) on it; if you train it yourself, list it in FitOptions::also");
-  }
-  if (!trains_net)
-    fail(
-        "the loss depends on no parameter of the network: compute it with the network that fit() "
-        "gets, outside of NoGrad and Calibration");
-  if (!trains)
-    fail(
-        "the loss depends on none of the optimizer's parameters: make the optimizer from this "
-        "network's parameters()");
 }
 
 /// One call of fit().
@@ -451,7 +291,7 @@ class Run {
   const FitOptions& options_;
   std::optional<Checkpoints> checkpoints_;
   std::vector<NamedTensor> best_;
-  Position at_;
+  TrainingPosition at_;
   bool stepped_ = false;
   bool checked_ = false;  // the first loss
 };
