@@ -1,6 +1,8 @@
 #include "framework/autograd/tensor.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <mutex>
 #include <utility>
 
 #include "framework/autograd/node.hpp"
@@ -11,9 +13,16 @@
 namespace quantrain {
 
 struct Tensor::State {
+  /// Whether source codes have been dequantized.
+  struct Decoding {
+    std::atomic<bool> done = false;
+    std::mutex mutex;  // of the thread that stores the floats
+  };
+
   Shape shape;
   ValueKind kind = ValueKind::kFloat;
-  // kFloat: the value; other kinds: null until the floats are computed on demand.
+  // kFloat: the value, empty until decode() computes it; other kinds: null until the floats are
+  // computed on demand.
   std::shared_ptr<Buffer<float>> floats;
   // kCodes: the value; kFloat: source codes, valid while *version is source_version.
   std::shared_ptr<const Codes> codes;
@@ -22,6 +31,7 @@ struct Tensor::State {
   std::shared_ptr<PendingPass> pending;       // kFloat: to be done with the floats; may be null
   std::shared_ptr<uint64_t> version;          // of the floats; tensors that share floats share it
   uint64_t source_version = 0;
+  std::shared_ptr<Decoding> decoding;  // made by decoded(); tensors that share floats share it
   bool requires_grad = false;
   Tensor grad;
   std::shared_ptr<Node> node;
@@ -33,6 +43,8 @@ struct Tensor::State {
   std::shared_ptr<Buffer<float>> materialise() const;
   /// Does a pending pass.
   void settle();
+  /// Computes the floats of a tensor from decoded(). Every reader calls it first, in any thread.
+  void decode();
 };
 
 namespace {
@@ -74,6 +86,17 @@ void Tensor::State::settle() {
   pending->apply(floats->size(), floats->data(), results->data());
   floats = results;
   pending = nullptr;
+}
+
+void Tensor::State::decode() {
+  if (decoding == nullptr || decoding->done.load(std::memory_order_acquire)) return;
+  // Without the lock, because a thread may read x again in a task while it waits for this loop.
+  Buffer<float> values(shape.elements());
+  codes->decode(values.data());
+  const std::lock_guard lock(decoding->mutex);
+  if (decoding->done.load(std::memory_order_relaxed)) return;
+  *floats = std::move(values);
+  decoding->done.store(true, std::memory_order_release);
 }
 
 Tensor::State& Tensor::state() const {
@@ -134,10 +157,15 @@ Tensor Tensor::decoded(const Shape& shape, std::shared_ptr<const Codes> codes) {
   State& s = *tensor.state_;
   if (s.codes->features != nullptr)
     validate(*s.codes->features, shape.rank() == 0 ? 1 : shape.back(), "tensor");
+  if (s.codes->storage != CodeStorage::kU8 || s.codes->params.per_channel())
+    throw QuantError("tensor",
+                     "codes ",
+                     s.codes->params,
+                     " are not an input's codes, which are u8 with one scale");
   s.kind = ValueKind::kFloat;
-  s.floats = make_floats(shape.elements());
+  s.floats = std::make_shared<Buffer<float>>();
   s.version = std::make_shared<uint64_t>(0);
-  s.codes->decode(s.floats->data());
+  s.decoding = std::make_shared<State::Decoding>();
   return tensor;
 }
 
@@ -148,12 +176,14 @@ ValueKind Tensor::kind() const { return state().kind; }
 
 Floats Tensor::floats() const {
   State& s = state();
+  s.decode();
   s.settle();
   return Floats(s.floats != nullptr ? s.floats : s.materialise());
 }
 
 const float* Tensor::data() const& {
   State& s = state();
+  s.decode();
   s.settle();
   if (s.floats == nullptr) s.floats = s.materialise();
   return s.floats->data();
@@ -164,6 +194,7 @@ float* Tensor::mutable_data() & {
   if (s.kind != ValueKind::kFloat)
     throw GraphError("tensor", "codes and accumulators cannot be written");
   if (s.floats == nullptr) throw value_was_freed();
+  s.decode();
   s.settle();
   ++*s.version;
   return s.floats->data();
@@ -226,6 +257,7 @@ Tensor Tensor::detach() const {
   copy->activation = s.activation;
   copy->version = s.version;
   copy->source_version = s.source_version;
+  copy->decoding = s.decoding;
   return Tensor(std::move(copy));
 }
 
@@ -253,6 +285,7 @@ std::shared_ptr<Buffer<float>> TensorAccess::buffer(const Tensor& x) {
   Tensor::State& s = x.state();
   if (s.kind != ValueKind::kFloat) throw GraphError("tensor", "the tensor does not hold floats");
   if (s.floats == nullptr) throw value_was_freed();
+  s.decode();
   s.settle();
   if (x.source_codes() != nullptr) ++*s.version;
   return s.floats;
@@ -307,6 +340,7 @@ Tensor TensorAccess::overwritable(const Tensor& x) {
 
 Tensor TensorAccess::with_pending(const Tensor& x, std::shared_ptr<PendingPass> pass) {
   Tensor::State& s = x.state();
+  s.decode();
   if (s.pending != pass) s.settle();
   Tensor y(std::make_shared<Tensor::State>());
   y.state_->shape = s.shape;
@@ -363,6 +397,7 @@ Tensor TensorAccess::with_shape(const Tensor& x, const Shape& shape) {
   const std::shared_ptr<const Codes> source = result.source_codes();
   if (source != nullptr && source->features != nullptr &&
       (shape.rank() == 0 || shape.back() != source->features->size())) {
+    result.state_->decode();
     result.state_->codes = nullptr;  // the last index no longer identifies the feature
   }
   result.state_->shape = shape;

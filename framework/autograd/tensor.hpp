@@ -52,11 +52,12 @@ class Tensor {
   /// Throws: ShapeError if the number of codes, or the number of scales along params.axis, does not
   /// match the shape; QuantError if the codes' parameters are invalid.
   static Tensor from_codes(const Shape& shape, std::shared_ptr<const Codes> codes);
-  /// Floats that carry the codes from which they were computed, such as a batch of images. The call
-  /// dequantizes the codes in this thread. Operations read the floats. The input of a prepared
-  /// network (quant::InputQuantize) reads the codes.
-  /// Throws: like from_codes() and Codes::decode(); QuantError if codes->features are invalid, or
-  /// their number is not the shape's last extent.
+  /// Floats that carry the codes from which they are computed, such as a batch of images. The first
+  /// read dequantizes the codes, in the thread that reads; several threads may read at once.
+  /// Operations read the floats. The input of a prepared network (quant::InputQuantize) reads the
+  /// codes.
+  /// Throws: like from_codes(); QuantError unless the codes are stored as kU8 with one scale, or if
+  /// codes->features are invalid, or their number is not the shape's last extent.
   static Tensor decoded(const Shape& shape, std::shared_ptr<const Codes> codes);
 
   bool defined() const { return state_ != nullptr; }
@@ -85,8 +86,8 @@ class Tensor {
   /// Throws: GraphError if kind() is not kCodes, or the value was freed.
   const std::shared_ptr<const Codes>& codes() const&;
   std::shared_ptr<const Codes> codes() const&& { return codes(); }
-  /// The codes from which decoded() computed the floats. Null if there are none, or if the floats
-  /// have since been written through any tensor that shares them.
+  /// The codes that decoded() got. Null if there are none, or if the floats have since been written
+  /// through any tensor that shares them.
   std::shared_ptr<const Codes> source_codes() const;
 
   /// Changes with every call of mutable_data() on a tensor that shares these floats. Data that was

@@ -3,7 +3,6 @@
 #include "framework/arithmetic/quantize.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
-#include "framework/kernels/dispatch/dispatch.hpp"
 #include "framework/kernels/float/columns.hpp"
 #include "framework/kernels/float/elementwise.hpp"
 #include "framework/kernels/float/grain.hpp"
@@ -64,13 +63,10 @@ void Codes::to_float(const Shape& shape, float* y) const {
 }
 
 void Codes::decode(float* y) const {
-  if (storage != CodeStorage::kU8 || params.per_channel())
-    throw QuantError(
-        "tensor", "codes ", params, " are not an input's codes, which are u8 with one scale");
   if (params.scale[0] == 1.0f / 255.0f && stored_zero_point() == 0) {
-    kernels::float_table().bytes_f32(bytes.size(), u8(), y);
+    kernels::bytes_f32(bytes.size(), u8(), y);
   } else {
-    view().to_float(0, 0, bytes.size(), y);
+    kernels::dequantize_u8_f32(bytes.size(), u8(), params.scale[0], stored_zero_point(), y);
   }
 }
 

@@ -92,9 +92,8 @@ struct Codes {
             params.zero_point.data(),
             params.per_channel() ? 1 : 0};
   }
-  /// Dequantizes into y in this thread alone, so that a loader's thread does not join the parallel
-  /// loops of the training thread. A byte at scale 1/255 and zero point 0 becomes byte / 255.
-  /// Throws: QuantError unless these are an activation's codes: stored as kU8, with one scale.
+  /// Dequantizes an input's codes, which are kU8 with one scale, into y. A byte at scale 1/255 and
+  /// zero point 0 becomes byte / 255.
   void decode(float* y) const;
   /// Whether both have the same parameters, storage and features.
   bool same_meaning(const Codes& other) const;

@@ -231,7 +231,6 @@ Tensor SampleArray::tensor(std::span<const int64_t> indices, const Edit& edit) c
 }
 
 Tensor SampleArray::tensor(Buffer<uint8_t> bytes) const {
-  const DefaultRounding rounding;
   if (!has_codes()) throw DataError(kDataset, "an array of floats cannot make a tensor from bytes");
   const Shape all = batch_shape(bytes.size() / shape().elements());
   if (all.elements() != bytes.size())

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "framework/autograd/ops.hpp"
+#include "framework/core/buffer.hpp"
 #include "framework/core/error.hpp"
 #include "framework/data/features.hpp"
 #include "framework/data/loader.hpp"
@@ -385,6 +386,20 @@ TEST_CASE("the input slot passes codes on, quantizes floats, and counts values t
         net(far), DataError, "[input] 3 of 4 values lie outside of what the network was prepared");
   }
   CHECK_NOTHROW(net(far));
+}
+
+TEST_CASE("a prepared network does not dequantize the codes of its input", "[quant][input]") {
+  constexpr int64_t kRows = 64;
+  constexpr int64_t kRow = int64_t{1} << 14;
+  const Dataset data(
+      {kRows, kRow}, std::vector<uint8_t>(kRows * kRow, 1), std::vector<int32_t>(kRows), 2);
+  const Batch batch = data.batch(0, kRows);
+  Sequential net{Linear{kRow, 2}};
+  prepare_qat(net, data.batch(0, 1).images, QConfig::int8());
+  mean(net(batch.images)).backward();
+  const int64_t before = pool::counters().bytes_in_use;
+  batch.images.data();
+  CHECK(pool::counters().bytes_in_use - before >= kRows * kRow * int64_t{sizeof(float)});
 }
 
 TEST_CASE("values that saturate are counted in all threads", "[quant][input]") {

@@ -1,8 +1,11 @@
+#include <cfenv>
+#include <functional>
 #include <memory>
 #include <thread>
 
 #include "framework/autograd/ops.hpp"
 #include "framework/autograd/xtensor.hpp"
+#include "framework/core/buffer.hpp"
 #include "framework/core/error.hpp"
 #include "tests/catch.hpp"
 #include "tests/tensors.hpp"
@@ -25,6 +28,15 @@ Tensor pixels(const Shape& shape) {
                          counting_codes(shape.elements(), integer::input_params({0, 1}, "test")));
 }
 
+constexpr int64_t kMany = int64_t{1} << 20;
+
+/// Whether the call allocates memory for kMany floats and keeps it.
+bool allocates_floats(const std::function<void()>& call) {
+  const int64_t before = pool::counters().bytes_in_use;
+  call();
+  return pool::counters().bytes_in_use - before >= kMany * int64_t{sizeof(float)};
+}
+
 }  // namespace
 
 TEST_CASE("decoded floats are the values that the codes represent", "[autograd][source_codes]") {
@@ -35,6 +47,54 @@ TEST_CASE("decoded floats are the values that the codes represent", "[autograd][
   const Tensor y = Tensor::decoded({256}, counting_codes(256, params));
   for (int64_t i = 0; i < 256; ++i)
     CHECK(y.data()[i] == params.scale[0] * static_cast<float>(i - params.zero_point[0]));
+}
+
+TEST_CASE("the first read dequantizes the codes, and tensors that share them read the same floats",
+          "[autograd][source_codes]") {
+  using Read = std::function<const float*(Tensor&)>;
+  const std::vector<Read> reads{[](Tensor& x) { return x.data(); },
+                                [](Tensor& x) { return x.floats().owner()->data(); },
+                                [](Tensor& x) { return x.mutable_data(); },
+                                [](Tensor& x) { return as_array(x).data(); },
+                                [](Tensor& x) { return as_const_array(x).data(); }};
+  for (const Read& read : reads) {
+    Tensor x;
+    Tensor shared;
+    Tensor shaped;
+    const float* floats = nullptr;
+    const bool made_floats = allocates_floats([&] {
+      x = pixels({kMany});
+      shared = x.detach();
+      shaped = TensorAccess::with_shape(x, {2, kMany / 2});
+    });
+    const bool read_made_floats = allocates_floats([&] { floats = read(shared); });
+    CHECK_FALSE(made_floats);
+    CHECK(read_made_floats);
+    CHECK(floats[255] == 1.0f);
+    for (const Tensor& tensor : {x, shared, shaped}) CHECK(tensor.data() == floats);
+  }
+}
+
+TEST_CASE("several threads may read source codes as floats at once", "[autograd][source_codes]") {
+  const Tensor x = pixels({2, kMany / 2});
+  const Tensor other = x.detach();
+  std::vector<const float*> seen(4);
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < seen.size(); ++i)
+    threads.emplace_back([&, i] { seen[i] = i % 2 == 0 ? x.data() : other.data(); });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(seen == std::vector<const float*>(4, x.data()));
+  CHECK(x.data()[kMany - 1] == 1.0f);
+}
+
+TEST_CASE("source codes are dequantized in the default rounding mode", "[autograd][source_codes]") {
+  const QParams params = integer::input_params({-1.0f, 3.0f}, "test");
+  const Tensor x = Tensor::decoded({256}, counting_codes(256, params));
+  const Tensor y = Tensor::decoded({256}, counting_codes(256, params));
+  std::fesetround(FE_UPWARD);
+  x.data();
+  std::fesetround(FE_TONEAREST);
+  CHECK(values(x) == values(y));
 }
 
 TEST_CASE("a detached or reshaped tensor keeps its source codes", "[autograd][source_codes]") {
@@ -71,7 +131,9 @@ TEST_CASE("codes with features are dropped if a new shape changes the length of 
       std::make_shared<const integer::InputFeatures>(integer::InputFeatures{{0, 0, 0}, {1, 1, 1}});
   const Tensor x = Tensor::decoded({2, 2, 3}, codes);
   CHECK(TensorAccess::with_shape(x, {4, 3}).source_codes() == codes);
-  CHECK(TensorAccess::with_shape(x, {2, 6}).source_codes() == nullptr);
+  const Tensor mixed = TensorAccess::with_shape(x, {2, 6});
+  CHECK(mixed.source_codes() == nullptr);
+  CHECK(mixed.data() == x.data());
   CHECK(x.source_codes() == codes);
   QUANTRAIN_CHECK_ERROR(Tensor::decoded({3, 4}, codes), QuantError, "for each of the 4");
 }
