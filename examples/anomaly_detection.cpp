@@ -98,7 +98,7 @@ struct Samples {
       : data(SampleArray::encoded(
                  {rows.rows(), kInputs}, rows.values, range, features, Outside::kSaturate),
              SameAsInput{}),
-        x(data.batch(0, data.size()).images),
+        x(data.batch(0, data.size()).input),
         clips(rows.clips) {}
 
   std::vector<float> errors(const Tensor& y) const {
@@ -156,7 +156,7 @@ examples::Task make_task(const examples::Flags& flags, const Clips& clips) {
       "bearings", Samples(training, range, features).data, test_samples.data, flags.limit);
   task.settings = "--clips " + std::to_string(clips.training);
   task.loss = [](Module& net, Batch& batch) {
-    return mse_loss(net(batch.images), batch.targets[0]);
+    return mse_loss(net(batch.input), batch.targets[0]);
   };
   task.score_name = "area_under_curve";
   task.score = [test_samples](const Tensor& y) {

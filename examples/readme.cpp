@@ -15,7 +15,7 @@ using namespace quantrain;
 void train(Module& net, const DataLoader& batches, float learning_rate) {
   Adam optimizer{net.parameters(), {.learning_rate = learning_rate}};
   for (const Batch& batch : batches) {
-    Tensor loss = cross_entropy(net(batch.images), batch.labels);
+    Tensor loss = cross_entropy(net(batch.input), batch.labels);
     optimizer.zero_grad();
     loss.backward();
     optimizer.step();
@@ -26,7 +26,7 @@ int main(int argc, char** argv) try {
   const std::string folder = argc > 1 ? argv[1] : "/usr/share/datasets/fashion-mnist";
   DataLoader batches{Dataset::mnist(folder, Split::kTrain), {.batch = 64, .shuffle = true}};
   const Dataset test_set = Dataset::mnist(folder, Split::kTest);
-  const Tensor example = test_set.batch(0, 1).images;
+  const Tensor example = test_set.batch(0, 1).input;
 
   Sequential net{Conv2d{1, 16, {.padding = 1}},
                  BatchNorm2d{16},

@@ -15,7 +15,7 @@ void check_examples(std::string_view where, const std::vector<Tensor>& examples)
                        "example ",
                        i,
                        " is undefined: give a batch [N, ...] of at least one sample, such as "
-                       "dataset.batch(0, 1).images");
+                       "dataset.batch(0, 1).input");
     }
     if (example.rank() < 2 || example.dim(0) < 1 || example.dim(0) != examples[0].dim(0)) {
       throw ShapeError(where,

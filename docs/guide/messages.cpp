@@ -43,7 +43,7 @@ class Careless : public Module {
 };
 
 Tensor loss_of(Module& net, const Batch& batch) {
-  return cross_entropy(net(batch.images), batch.labels);
+  return cross_entropy(net(batch.input), batch.labels);
 }
 
 int main() try {
@@ -53,7 +53,7 @@ int main() try {
   const auto mlp = [] { return Sequential{Flatten{}, Linear{256, 16}, ReLU{}, Linear{16, 4}}; };
   const auto prepared = [&] {
     Sequential net = mlp();
-    quant::prepare_qat(net, batch.images, int8);
+    quant::prepare_qat(net, batch.input, int8);
     return net;
   };
 
@@ -63,7 +63,7 @@ int main() try {
       },
       [&] {
         Sequential net{Flatten{}, Linear{255, 4}};
-        net(batch.images);
+        net(batch.input);
       },
       [&] {
         PlainMembers net;
@@ -82,21 +82,21 @@ int main() try {
       },
       [&] {
         Sequential net = prepared();
-        quant::prepare_qat(net, batch.images, int8);
+        quant::prepare_qat(net, batch.input, int8);
       },
       [&] {
         Sequential net{Flatten{}, Careless{false}};
-        quant::prepare_qat(net, batch.images, int8);
+        quant::prepare_qat(net, batch.input, int8);
       },
       [&] {
         Sequential net{Flatten{}, Careless{true}};
-        quant::prepare_qat(net, batch.images, int8);
+        quant::prepare_qat(net, batch.input, int8);
       },
       [&] {
         Sequential net = mlp();
         quant::QConfig config = int8;
         config.layers["conv1"] = config.model;
-        quant::prepare_qat(net, batch.images, config);
+        quant::prepare_qat(net, batch.input, config);
       },
       [&] {
         Sequential net = mlp();
@@ -104,7 +104,7 @@ int main() try {
         quant::QConfig config = int8;
         config.layers["1"] = config.model;
         config.layers["1"].weight.estimator = quant::Estimator::kLearned;
-        quant::prepare_qat(net, batch.images, config);
+        quant::prepare_qat(net, batch.input, config);
         Tensor loss = loss_of(net, batch);
         loss.backward();
         optimizer.step();
@@ -112,13 +112,13 @@ int main() try {
       [&] {
         Sequential net = prepared();
         net.eval();
-        net(batch.images);
+        net(batch.input);
       },
       [&] {
         Sequential net = prepared();
         const std::vector<float> pixels(256, -0.5f);
         const Dataset other = Dataset::from_floats({1, 16, 16, 1}, pixels, {0}, 4, {-1.0f, 1.0f});
-        net(other.batch(0, 1).images);
+        net(other.batch(0, 1).input);
       },
       [&] {
         Sequential net = mlp();
@@ -129,8 +129,8 @@ int main() try {
       [&] { quant::IntegerModel::load(std::string("network.float")); },
       [&] {
         Sequential net = prepared();
-        net(batch.images);
-        const quant::IntegerModel model = quant::convert(net, batch.images);
+        net(batch.input);
+        const quant::IntegerModel model = quant::convert(net, batch.input);
         std::vector<int32_t> logits(4);
         model.run(std::vector<uint8_t>(255), logits);
       },

@@ -17,7 +17,7 @@
 void quantize_after_training(const Dataset& training_set, const Dataset& test_set) {
   Sequential net = make_network();
   load(net, "float.safetensors");
-  quant::prepare_ptq(net, test_set.batch(0, 1).images, quant::QConfig::int8());
+  quant::prepare_ptq(net, test_set.batch(0, 1).input, quant::QConfig::int8());
   quant::calibrate(net, DataLoader{training_set.first(320)});
   std::cout << quant::ranges(net);
   std::cout << "accuracy after PTQ: " << accuracy(net, test_set) << '\n';
@@ -39,7 +39,7 @@ quant::QConfig few_bits() {
 quant::IntegerModel train_quantized(const Dataset& training_set, const Dataset& test_set) {
   Sequential net = make_network();
   load(net, "float.safetensors");
-  const Tensor example = test_set.batch(0, 1).images;
+  const Tensor example = test_set.batch(0, 1).input;
   quant::prepare_qat(net, example, few_bits());
   std::cout << quant::plan(net, example);
   train(net, training_set, 2, 2e-3f, random_shift(1));

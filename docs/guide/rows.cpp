@@ -40,7 +40,7 @@ int main() try {
   manual_seed(1);
   Sequential net{Linear{3, 16}, Tanh{}, Linear{16, 2}};
   train(net, training_set, 6, 1e-2f);
-  const Tensor example = test_set.batch(0, 1).images;
+  const Tensor example = test_set.batch(0, 1).input;
   quant::prepare_ptq(net, example, quant::QConfig::int8());
   quant::calibrate(net, DataLoader{training_set.first(500)});
   std::cout << "accuracy: " << accuracy(net, test_set) << '\n';

@@ -9,7 +9,7 @@ int main() try {
   manual_seed(1);  // for the initial weights of the layers
   Sequential net = make_network();
   const Dataset test_set = shapes(500, 2);
-  std::cout << summary(net, test_set.batch(0, 1).images);
+  std::cout << summary(net, test_set.batch(0, 1).input);
   train(net, shapes(3000, 1), 6, 5e-3f, random_shift(1));
   std::cout << "accuracy in float: " << accuracy(net, test_set) << '\n';
   save(net, "float.safetensors");

@@ -31,7 +31,7 @@ inline void train(Module& net,
     for (const Batch& batch : batches.epoch(epoch)) {
       optimizer.set_learning_rate(schedule(step++));
       optimizer.zero_grad();
-      Tensor loss = cross_entropy(net(batch.images), batch.labels);
+      Tensor loss = cross_entropy(net(batch.input), batch.labels);
       loss.backward();
       clip_grad_norm(optimizer.parameters(), 5.0f);
       optimizer.step();
@@ -45,7 +45,7 @@ inline double accuracy(Module& net, const Dataset& data) {
   const NoGrad no_grad;                  // nothing is kept for a backward pass
   int64_t right = 0;
   for (const Batch& batch : DataLoader{data, {.batch = 100}}) {
-    const Floats logits = net(batch.images).floats();
+    const Floats logits = net(batch.input).floats();
     const int64_t classes = data.classes();
     for (int64_t i = 0; i < batch.size(); ++i) {
       const float* const row = logits.data() + i * classes;

@@ -41,7 +41,7 @@ DataLoader evaluation(const std::shared_ptr<const BatchSource>& samples) {
 /// n, they repeat.
 struct TimedInput {
   std::vector<uint8_t> bytes;
-  Tensor images;
+  Tensor input;
 
   TimedInput(const Task& task, int64_t n) {
     const BatchSource::Reader read = task.test->read({});
@@ -51,7 +51,7 @@ struct TimedInput {
     const Batch batch = read(indices);
     const auto codes = batch.bytes();
     bytes.assign(codes.begin(), codes.end());
-    images = batch.images;
+    input = batch.input;
   }
 };
 
@@ -60,7 +60,7 @@ CallTimes time_float(Module& net, const Task& task, int calls) {
   const NoGrad no_grad;
   std::map<int64_t, TimedInput> inputs;
   return time_calls(calls, [&](int64_t batch) {
-    net(inputs.try_emplace(batch, task, batch).first->second.images);
+    net(inputs.try_emplace(batch, task, batch).first->second.input);
   });
 }
 

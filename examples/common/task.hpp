@@ -64,7 +64,7 @@ requires std::derived_from<Data, BatchSource> Task make_task(std::string dataset
   task.calibration =
       std::make_shared<const Data>(limited.first(std::min(kCalibrationSamples, limited.size())));
   task.test = std::make_shared<const Data>(test);
-  task.example = limited.batch(0, 1).images;
+  task.example = limited.batch(0, 1).input;
   return task;
 }
 

@@ -13,7 +13,7 @@
 namespace quantrain::examples {
 
 Tensor classification_loss(Module& net, Batch& batch) {
-  return cross_entropy(net(std::move(batch.images)), batch.labels);
+  return cross_entropy(net(std::move(batch.input)), batch.labels);
 }
 
 std::vector<double> train(Module& net, DataLoader& loader, const TrainingOptions& options) {
@@ -42,7 +42,7 @@ Tensor outputs(Module& net, const DataLoader& batches) {
   std::vector<float> values;
   int64_t samples = 0;
   for (const Batch& batch : batches) {
-    const Tensor y = net(batch.images);
+    const Tensor y = net(batch.input);
     const Floats floats = y.floats();
     values.insert(values.end(), floats.data(), floats.data() + y.elements());
     samples += batch.size();
@@ -67,7 +67,7 @@ double accuracy(Module& net, const Dataset& images) {
   const NoGrad no_grad;
   ConfusionMatrix matrix(images.classes());
   for (const Batch& batch : DataLoader(images, {.batch = kEvaluationBatch}))
-    matrix.add(net(batch.images), batch.labels);
+    matrix.add(net(batch.input), batch.labels);
   return matrix.accuracy();
 }
 

@@ -10,7 +10,7 @@ namespace quantrain {
 
 /// The tensor's floats as an xtensor container that shares them. Writes through the container do
 /// not change the tensor's version, so write only before the tensor takes part in a graph. Some
-/// tensors, such as a batch's images, still have the codes that their floats were computed from
+/// tensors, such as a batch's input, still have the codes that their floats were computed from
 /// (Tensor::source_codes()). For these, the call itself drops the codes and increments the version
 /// once. To read and keep the codes, call as_const_array().
 /// Throws: GraphError unless the tensor holds floats.

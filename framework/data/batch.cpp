@@ -6,23 +6,24 @@ namespace quantrain {
 
 int64_t Batch::size() const {
   if (!labels.empty()) return static_cast<int64_t>(labels.size());
-  if (images.defined()) return images.dim(0);
+  if (input.defined()) return input.dim(0);
   return targets.empty() || !targets[0].defined() ? 0 : targets[0].dim(0);
 }
 
 std::vector<Tensor> Batch::inputs() const {
-  std::vector<Tensor> all{images};
+  std::vector<Tensor> all{input};
   all.insert(all.end(), more_inputs.begin(), more_inputs.end());
   return all;
 }
 
 std::span<const uint8_t> Batch::bytes() const& {
-  const std::shared_ptr<const Codes> codes = images.defined() ? images.source_codes() : nullptr;
+  const std::shared_ptr<const Codes> codes = input.defined() ? input.source_codes() : nullptr;
   if (codes == nullptr) {
-    throw DataError("batch",
-                    "the images have no codes: they were not made from codes, or they were changed "
-                    "or moved from. Call bytes() before you change or move the images, or make "
-                    "codes with IntegerModel::quantize_input");
+    throw DataError(
+        "batch",
+        "the input has no codes: it was not made from codes, or was changed or moved from. "
+        "Call bytes() before you change or move the input, or make codes with "
+        "IntegerModel::quantize_input");
   }
   return {codes->u8(), static_cast<size_t>(codes->bytes.size())};
 }

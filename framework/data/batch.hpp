@@ -10,8 +10,8 @@ namespace quantrain {
 
 /// A batch of samples in the form that a network takes, with their targets.
 struct Batch {
-  Tensor images;  ///< [B, ...]: the first input, for most networks the only one; carries its codes
-                  ///< if it was made from codes
+  Tensor input;  ///< [B, ...]: the first input, for most networks the only one; carries its codes
+                 ///< if it was made from codes
   std::vector<int32_t> labels;        ///< [B]; empty if targets are tensors
   std::vector<Tensor> targets{};      ///< [B, ...] each; mixup of labels gives one, [B, classes]
   std::vector<Tensor> more_inputs{};  ///< [B, ...] each, for networks with several inputs
@@ -19,22 +19,22 @@ struct Batch {
   int64_t size() const;
   /// All inputs. If the network has several, call net(batch.inputs()).
   std::vector<Tensor> inputs() const;
-  /// [B, ...]: the 8-bit codes of the images. The span is valid as long as the images.
-  /// Throws: DataError if the images were not made from codes, or were later changed or moved from.
+  /// [B, ...]: the 8-bit codes of `input`. The span is valid as long as `input`.
+  /// Throws: DataError if `input` was not made from codes, or was later changed or moved from.
   std::span<const uint8_t> bytes() const&;
   std::span<const uint8_t> bytes() const&& = delete;
 };
 
-/// The inputs of a Batch, or of any type with a member `images`.
+/// The inputs of a Batch, or of any type with a member `input`.
 template <class B>
 std::vector<Tensor> inputs_of(const B& batch) requires requires {
-  batch.images;
+  batch.input;
 }
 {
   if constexpr (requires { batch.inputs(); }) {
     return batch.inputs();
   } else {
-    return {batch.images};
+    return {batch.input};
   }
 }
 

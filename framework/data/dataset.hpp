@@ -14,7 +14,7 @@ enum class Split { kTrain, kTest };
 
 /// Labelled samples for a classifier with one input: images, or samples of any other shape, stored
 /// as bytes. A cheap handle on immutable data. The bytes are codes of a declared range. By default,
-/// real values are byte / 255. The images of a batch carry their bytes, range and features, so
+/// real values are byte / 255. The input of a batch carries its bytes, range and features, so
 /// range and features are declared only here. For other data, use TensorDataset.
 class Dataset : public BatchSource {
  public:

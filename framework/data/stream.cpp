@@ -77,7 +77,7 @@ class Reading {
         pass_.augment(sample, random);
       };
     }
-    batch.images = samples.tensor(rows, edit);
+    batch.input = samples.tensor(rows, edit);
     if (options_->target)
       batch.targets.push_back(Tensor::from(batch_shape(n, *options_->target), targets));
     return batch;

@@ -158,7 +158,7 @@ Batch TensorDataset::make(std::span<const int64_t> indices, const Pass& pass) co
     const SampleArray& input = data_->inputs[i];
     Tensor tensor = input.tensor(rows, mixed(input, i == 0 ? pass.augment : nullptr));
     if (i == 0) {
-      batch.images = std::move(tensor);
+      batch.input = std::move(tensor);
     } else {
       batch.more_inputs.push_back(std::move(tensor));
     }
@@ -176,7 +176,7 @@ Batch TensorDataset::make(std::span<const int64_t> indices, const Pass& pass) co
     for (const SampleArray& target : *tensors)
       batch.targets.push_back(target.tensor(rows, mixed(target, nullptr)));
   } else if (std::holds_alternative<SameAsInput>(data_->targets)) {
-    batch.targets.push_back(batch.images);
+    batch.targets.push_back(batch.input);
   }
   return batch;
 }

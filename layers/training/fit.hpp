@@ -64,7 +64,7 @@ struct FitResult {
 /// options.accumulate batches and after the last batch of an epoch.
 ///   Adam optimizer(net.parameters());
 ///   fit(net, optimizer, loader,
-///       [&](Batch& batch) { return cross_entropy(net(std::move(batch.images)), batch.labels); },
+///       [&](Batch& batch) { return cross_entropy(net(std::move(batch.input)), batch.labels); },
 ///       {.epochs = 3});
 /// loss returns one number, the mean over a batch. It may move tensors out of the batch.
 /// A run may be killed at any moment and started again with checkpoints.resume. It then ends with

@@ -73,10 +73,10 @@ Parity verify_parity(Module& net, const IntegerModel& model, const Tensor& batch
 Parity verify_parity(Module& net, const IntegerModel& model, const std::vector<Tensor>& batches);
 
 /// The same for all batches of a loader or container. All inputs of a Batch are used. Any other
-/// type of batch needs a member `images`, which is the only input.
+/// type of batch needs a member `input`, which is the only input.
 template <class Batches>
 Parity verify_parity(Module& net, const IntegerModel& model, Batches&& batches) requires requires {
-  (*batches.begin()).images;
+  (*batches.begin()).input;
 }
 {
   Parity total;

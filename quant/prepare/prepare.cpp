@@ -84,8 +84,8 @@ std::shared_ptr<InputQuantize> input_slot(const Tensor& example,
   }
   if (!declared) {
     throw QuantError(name,
-                     "the range of these floats is unknown: pass the images of a Dataset's or "
-                     "DataLoader's batch, which carry their range, or set QConfig::input_range");
+                     "the range of these floats is unknown: pass the input of a Dataset's or "
+                     "DataLoader's batch, which carries its range, or set QConfig::input_range");
   }
   auto slot = std::make_shared<InputQuantize>(
       integer::input_params(*declared, "QConfig.input_range"), nullptr, name);

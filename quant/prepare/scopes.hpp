@@ -90,7 +90,7 @@ class DeployedMode : SlotScope {
 /// quantized again.
 ///   {
 ///     const quant::Calibration calibration(net);
-///     for (const Batch& batch : some) net(batch.images);
+///     for (const Batch& batch : some) net(batch.input);
 ///   }
 /// Slots with given parameters observe nothing. A learned scale is initialized by the first batch
 /// and then stays. If the values give no valid range, the next pass throws and says why. If an
@@ -111,11 +111,11 @@ class Calibration : SlotScope {
 void calibrate(Module& net, const Tensor& batch);
 void calibrate(Module& net, const std::vector<Tensor>& batch);
 /// The same for all batches of a loader or container: calibrate(net, DataLoader{some}). All inputs
-/// of a Batch are used. Any other type of batch needs a member `images`, which is the only input.
+/// of a Batch are used. Any other type of batch needs a member `input`, which is the only input.
 /// Throws: also DataError if there is no batch.
 template <class Batches>
 void calibrate(Module& net, Batches&& batches) requires requires {
-  (*batches.begin()).images;
+  (*batches.begin()).input;
 }
 {
   const Calibration calibration(net);

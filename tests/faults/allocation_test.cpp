@@ -253,7 +253,7 @@ TEST_CASE("data are read and batched with each allocation failing", "[faults][se
   check_survival(fail_each_allocation([&] {
                    std::string all;
                    DataLoader loader(images, {.batch = 4, .shuffle = true, .seed = 1});
-                   for (const Batch& batch : loader) all += bytes_of(batch.images);
+                   for (const Batch& batch : loader) all += bytes_of(batch.input);
                    return all;
                  }),
                  20);
@@ -270,7 +270,7 @@ TEST_CASE("a fit that ran out of memory resumes from its checkpoint", "[faults][
     fit(net,
         adam,
         loader,
-        [&](Batch& batch) { return cross_entropy(net(batch.images), batch.labels); },
+        [&](Batch& batch) { return cross_entropy(net(batch.input), batch.labels); },
         {.epochs = 2, .checkpoints = {.folder = folder, .every = 1, .resume = true}});
     return bytes_of(state(net));
   };

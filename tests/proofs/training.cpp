@@ -39,6 +39,6 @@ void train_on(Module& net, const Images& images, const Training& training, uint6
                    .learning_rate = examples::Flags{}.qat_learning_rate});
 }
 
-Tensor example_of(const Images& images) { return images.train.batch(0, 1).images; }
+Tensor example_of(const Images& images) { return images.train.batch(0, 1).input; }
 
 }  // namespace quantrain::proofs

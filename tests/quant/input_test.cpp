@@ -83,7 +83,7 @@ void train_coded(Module& net, const Dataset& data) {
   net.train();
   Adam optimizer(net.parameters(), {.learning_rate = 1e-2f});
   for (const Batch& batch : DataLoader(data, {.batch = 20, .shuffle = true})) {
-    Tensor loss = cross_entropy(net(batch.images), batch.labels);
+    Tensor loss = cross_entropy(net(batch.input), batch.labels);
     optimizer.zero_grad();
     loss.backward();
     optimizer.step();
@@ -100,7 +100,7 @@ QConfig mixed_bits(const std::vector<std::string>& layers) {
 /// Checks that the integers from bytes, from raw floats and from the simulation are equal.
 void check_ways_in(Module& net, const Dataset& data, const std::vector<float>& raw) {
   const Batch batch = data.batch(0, data.size());
-  const IntegerModel model = convert(net, batch.images);
+  const IntegerModel model = convert(net, batch.input);
   const auto outputs = static_cast<size_t>(batch.size() * model.outputs());
   std::vector<int32_t> from_bytes(outputs);
   std::vector<int32_t> from_floats(outputs);
@@ -115,9 +115,9 @@ void check_ways_in(Module& net, const Dataset& data, const std::vector<float>& r
   CHECK(std::equal(codes.begin(), codes.end(), batch.bytes().begin(), batch.bytes().end()));
   {
     const DeployedMode deployed(net);
-    CHECK(values(net(batch.images)) == logits);
+    CHECK(values(net(batch.input)) == logits);
   }
-  check_parity(net, model, batch.images);
+  check_parity(net, model, batch.input);
   const Parity parity = verify_parity(net, model, DataLoader(data, {.batch = 17}));
   CHECK(parity.codes_from_floats == static_cast<int64_t>(raw.size()));
   CHECK(parity.codes_from_floats_different == 0);
@@ -167,7 +167,7 @@ TEST_CASE("integers from bytes, floats and simulation are equal, however the dat
     const Dataset data = dataset(declared, {60, 12}, raw);
     const auto check_qat = [&](const QConfig& config) {
       Sequential net = three_layers();
-      prepare_qat(net, data.batch(0, 2).images, config);
+      prepare_qat(net, data.batch(0, 2).input, config);
       train_coded(net, data);
       check_ways_in(net, data, raw);
     };
@@ -180,7 +180,7 @@ TEST_CASE("integers from bytes, floats and simulation are equal, however the dat
     check_qat(config);
     Sequential net = three_layers();
     train_coded(net, data);
-    prepare_ptq(net, data.batch(0, 2).images, QConfig::int8());
+    prepare_ptq(net, data.batch(0, 2).input, QConfig::int8());
     calibrate(net, DataLoader(data));
     check_ways_in(net, data, raw);
   }
@@ -194,7 +194,7 @@ TEST_CASE("convolutions give equal integers for images of any range, as bytes an
     const std::vector<float> raw = raw_values(declared, 30 * 64, 1);
     const Dataset data = dataset(declared, {30, 8, 8, 1}, raw);
     Sequential net = test::conv_net();
-    prepare_qat(net, data.batch(0, 2).images, mixed_bits({"0", "4", "9"}));
+    prepare_qat(net, data.batch(0, 2).input, mixed_bits({"0", "4", "9"}));
     train_coded(net, data);
     check_ways_in(net, data, raw);
   }
@@ -205,7 +205,7 @@ TEST_CASE("each input has the range of its example", "[quant][input]") {
   const Dataset b = Dataset::from_floats(
       {60, 3}, std::vector<float>(180, -1.5f), std::vector<int32_t>(60), 4, {-2.0f, 0.5f});
   TwoInputs net;
-  const std::vector<Tensor> batch{a.batch(0, 60).images, b.batch(0, 60).images};
+  const std::vector<Tensor> batch{a.batch(0, 60).input, b.batch(0, 60).input};
   prepare_qat(net, batch, QConfig::int8());
   CHECK(input_of(net, 0).features() != nullptr);
   CHECK(input_of(net, 1).features() == nullptr);
@@ -217,13 +217,13 @@ TEST_CASE("each input has the range of its example", "[quant][input]") {
   CHECK(model.input_params(1) == input_of(net, 1).params());
   CHECK(model.input_features(1).empty());
   check_parity(net, model, batch);
-  const std::vector<Tensor> swapped{batch[0], rows(kDeclared[0]).batch(0, 60).images};
+  const std::vector<Tensor> swapped{batch[0], rows(kDeclared[0]).batch(0, 60).input};
   QUANTRAIN_CHECK_ERROR(net(swapped), QuantError, "[input1] the codes of this input mean [0, 1]");
 }
 
 TEST_CASE("prepare takes the input's range from the example, or says what is missing",
           "[quant][input]") {
-  const Tensor batch = rows(kDeclared[1]).batch(0, 2).images;
+  const Tensor batch = rows(kDeclared[1]).batch(0, 2).input;
   const Tensor floats = Tensor::full({2, 12}, 2.0f);
   QConfig config = QConfig::int8();
   const auto refuses = [&](const Tensor& example, auto* error, const char* text) {
@@ -237,8 +237,8 @@ TEST_CASE("prepare takes the input's range from the example, or says what is mis
   DataError* const data = nullptr;
   refuses(floats,
           quant,
-          "[input] the range of these floats is unknown: pass the images of a Dataset's or "
-          "DataLoader's batch, which carry their range, or set QConfig::input_range");
+          "[input] the range of these floats is unknown: pass the input of a Dataset's or "
+          "DataLoader's batch, which carries its range, or set QConfig::input_range");
   Tensor written = batch.detach();
   config.input_range = {0.0f, 1.0f};
   refuses(batch, quant, "[input] the example's codes mean [-3.98431, 4.01569] (u8 scale 0.0313726");
@@ -268,16 +268,16 @@ TEST_CASE("data of another range or other features are refused by network, conve
           "[quant][input]") {
   const Dataset data = rows(kDeclared[4]);
   Sequential net = three_layers();
-  prepare_qat(net, data.batch(0, 2).images, QConfig::int8());
+  prepare_qat(net, data.batch(0, 2).input, QConfig::int8());
   train_coded(net, data);
-  const IntegerModel model = convert(net, data.batch(0, 2).images);
+  const IntegerModel model = convert(net, data.batch(0, 2).input);
   const auto refused = [&](const Tensor& images, const char* text) {
     QUANTRAIN_CHECK_ERROR(net(images), QuantError, text);
     QUANTRAIN_CHECK_ERROR(convert(net, images), QuantError, text);
     QUANTRAIN_CHECK_ERROR(plan(net, images), QuantError, text);
     QUANTRAIN_CHECK_ERROR(verify_parity(net, model, images), QuantError, text);
   };
-  refused(rows(kDeclared[1]).batch(0, 4).images,
+  refused(rows(kDeclared[1]).batch(0, 4).input,
           "[input] the codes of this input mean [-3.98431, 4.01569] (u8 scale 0.0313726 zero point "
           "127), no "
           "features, but the network was prepared for [-3");
@@ -286,7 +286,7 @@ TEST_CASE("data of another range or other features are refused by network, conve
   features.offset[7] += 1.0f;
   const Dataset moved = Dataset::from_floats(
       {1, 12}, features.offset, std::vector<int32_t>{0}, 4, other.range, features);
-  refused(moved.batch(0, 1).images, "12 features, index 7 with offset");
+  refused(moved.batch(0, 1).input, "12 features, index 7 with offset");
   InputFeatures near = other.input_features();
   near.scale[7] = std::nextafter(near.scale[7], 2.0f * near.scale[7]);
   const QParams params = integer::input_params(other.range, "test");
@@ -300,9 +300,9 @@ TEST_CASE("data of another range or other features are refused by network, conve
 
   // An equal network that was prepared for other data.
   Sequential narrow = three_layers();
-  prepare_qat(narrow, rows(kDeclared[1]).batch(0, 2).images, QConfig::int8());
-  narrow(rows(kDeclared[1]).batch(0, 2).images);
-  const Tensor images = rows(kDeclared[1]).batch(0, 4).images;
+  prepare_qat(narrow, rows(kDeclared[1]).batch(0, 2).input, QConfig::int8());
+  narrow(rows(kDeclared[1]).batch(0, 2).input);
+  const Tensor images = rows(kDeclared[1]).batch(0, 4).input;
   QUANTRAIN_CHECK_ERROR(verify_parity(narrow, model, images), QuantError, "[input] the network's");
   QUANTRAIN_CHECK_ERROR(verify_parity(narrow, model, Tensor::from({4, 12}, test::span_of(images))),
                         QuantError,
@@ -341,7 +341,7 @@ TEST_CASE("the input slot passes codes on, quantizes floats, and counts values t
           "[quant][input]") {
   const QParams params = integer::input_params({-4.0f, 4.0f}, "test");
   InputQuantize slot(params);
-  const Tensor images = rows(kDeclared[1]).batch(0, 3).images;
+  const Tensor images = rows(kDeclared[1]).batch(0, 3).input;
   const Tensor passed = slot(images);
   CHECK(passed.codes() == images.source_codes());
   CHECK(slot(passed).codes() == passed.codes());
@@ -395,10 +395,10 @@ TEST_CASE("a prepared network does not dequantize the codes of its input", "[qua
       {kRows, kRow}, std::vector<uint8_t>(kRows * kRow, 1), std::vector<int32_t>(kRows), 2);
   const Batch batch = data.batch(0, kRows);
   Sequential net{Linear{kRow, 2}};
-  prepare_qat(net, data.batch(0, 1).images, QConfig::int8());
-  mean(net(batch.images)).backward();
+  prepare_qat(net, data.batch(0, 1).input, QConfig::int8());
+  mean(net(batch.input)).backward();
   const int64_t before = pool::counters().bytes_in_use;
-  batch.images.data();
+  batch.input.data();
   CHECK(pool::counters().bytes_in_use - before >= kRows * kRow * int64_t{sizeof(float)});
 }
 
@@ -449,7 +449,7 @@ TEST_CASE("the state of a network for other data is refused, and nothing changes
   const quantrain::test::TemporaryFolder folder;
   const auto prepared = [](const Declared& declared) {
     Sequential net = three_layers();
-    prepare_qat(net, rows(declared).batch(0, 2).images, QConfig::int8());
+    prepare_qat(net, rows(declared).batch(0, 2).input, QConfig::int8());
     train_coded(net, rows(declared));
     return net;
   };

@@ -110,7 +110,7 @@ TEST_CASE("calibrate takes the images of a loader, and refuses an empty list", "
   const std::vector<uint8_t> pixels(4 * 64, 200);
   const Dataset images({4, 8, 8, 1}, pixels, {0, 1, 2, 3}, 4);
   Sequential net = conv_net();
-  const Tensor example = images.batch(0, 1).images;
+  const Tensor example = images.batch(0, 1).input;
   QUANTRAIN_CHECK_ERROR(calibrate(net, DataLoader{images}), GraphError, "is not prepared");
   prepare_qat(net, example, QConfig::int8());
   calibrate(net, DataLoader(images, {.batch = 3}));
@@ -352,7 +352,7 @@ TEST_CASE("a state of other bits, or of learned scales, is refused", "[quant][ph
     fit(net,
         optimizer,
         loader,
-        [&](Batch& batch) { return cross_entropy(net(batch.images), batch.labels); },
+        [&](Batch& batch) { return cross_entropy(net(batch.input), batch.labels); },
         {.checkpoints = {.folder = folder / "run", .resume = true}});
   };
   resume(eight);

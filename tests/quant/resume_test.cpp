@@ -57,15 +57,15 @@ std::string run(const std::string& folder, int64_t last, bool quantized, int thr
   if (quantized) {
     QConfig config = QConfig::bits(4, 4);
     config.model.activation.estimator = Estimator::kLearned;
-    prepare_qat(net, some_images().batch(0, 8).images, config);
+    prepare_qat(net, some_images().batch(0, 8).input, config);
   }
   Adam optimizer(net.parameters(), {.learning_rate = 0.01f});
   DataLoader loader(some_images(),
                     {.batch = 8, .shuffle = true, .seed = 2, .augment = random_shift(1)});
-  const auto loss = [&](Batch& batch) { return cross_entropy(net(batch.images), batch.labels); };
+  const auto loss = [&](Batch& batch) { return cross_entropy(net(batch.input), batch.labels); };
   const auto accuracy = [&] {
     double sum = 0.0;
-    for (const float x : values(net(some_images().batch(0, 38).images)))
+    for (const float x : values(net(some_images().batch(0, 38).input)))
       sum += static_cast<double>(x);
     return Metrics{{"sum", sum}};
   };

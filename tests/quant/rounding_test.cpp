@@ -39,7 +39,7 @@ std::vector<float> all_of_it() {
       Dataset::from_floats({40, 12}, rows, labels, 4, {-2.5f, 2.5f}, fit_mean_std(rows, 12));
   DataLoader loader(data, {.batch = 8, .shuffle = true});
   Sequential net{Linear{12, 9}, BatchNorm1d{9}, ReLU{}, Linear{9, 4}};
-  const Tensor example = data.batch(0, 1).images;
+  const Tensor example = data.batch(0, 1).input;
   Adam optimizer{net.parameters(), {.learning_rate = 1e-2f}};
   const Schedule schedule = cosine_schedule(1e-2f, {.steps = 20, .warm_up = 3});
   int64_t step = 0;
@@ -47,7 +47,7 @@ std::vector<float> all_of_it() {
   const auto train = [&](int64_t epoch) {
     for (const Batch& batch : loader.epoch(epoch)) {
       Tensor loss =
-          add(cross_entropy(net(batch.images), batch.labels),
+          add(cross_entropy(net(batch.input), batch.labels),
               mul(mean(mul(net.parameters()[0], net.parameters()[0])), Tensor::full({1}, 0.1f)));
       optimizer.zero_grad();
       loss.backward();

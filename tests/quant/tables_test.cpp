@@ -75,11 +75,11 @@ TEST_CASE("rows of a .csv train a network that takes raw values", "[quant][data]
   manual_seed(1);
   Sequential net{Linear{2, 16}, ReLU{}, Linear{16, 2}};
   const auto loss = [&](const Batch& batch) {
-    return cross_entropy(net(batch.images), batch.labels);
+    return cross_entropy(net(batch.input), batch.labels);
   };
   const DataLoader loader(training, {.batch = 32, .shuffle = true});
   train_table(net, loader, 20, loss);
-  const Tensor example = test.batch(0, 1).images;
+  const Tensor example = test.batch(0, 1).input;
   prepare_qat(net, example, QConfig::int8());
   train_table(net, loader, 4, loss);
   const IntegerModel model = convert(net, example);
@@ -110,16 +110,16 @@ TEST_CASE("an autoencoder is trained on rows that are their own targets", "[quan
   manual_seed(1);
   Sequential net{Linear{4, 2}, Linear{2, 4}};
   const auto loss = [&](const Batch& batch) {
-    return mse_loss(net(batch.images), batch.targets[0]);
+    return mse_loss(net(batch.input), batch.targets[0]);
   };
   const Batch all = dataset.batch(0, dataset.size());
   const float before = loss(all).item();
   const DataLoader loader(dataset, {.batch = 32, .shuffle = true});
   train_table(net, loader, 20, loss);
-  prepare_qat(net, all.images, QConfig::int8());
+  prepare_qat(net, all.input, QConfig::int8());
   train_table(net, loader, 4, loss);
   CHECK(loss(all).item() < 0.02f * before);
-  const IntegerModel model = convert(net, all.images);
+  const IntegerModel model = convert(net, all.input);
   CHECK(verify_parity(net, model, loader).first_difference().empty());
 }
 

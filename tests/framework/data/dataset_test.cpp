@@ -29,11 +29,11 @@ TEST_CASE("a dataset of bytes gives labels, bytes and images with values byte / 
   CHECK(dataset.label(1) == 2);
   const Batch batch = dataset.batch(1, 3);
   CHECK(batch.size() == 2);
-  CHECK(batch.images.shape() == Shape{2, 2, 1, 2});
+  CHECK(batch.input.shape() == Shape{2, 2, 1, 2});
   CHECK(batch.labels == std::vector<int32_t>{2, 1});
   for (size_t i = 0; i < 8; ++i) {
     CHECK(batch.bytes()[i] == 4 + i);
-    CHECK(batch.images.data()[i] == static_cast<float>(4 + i) / 255.0f);
+    CHECK(batch.input.data()[i] == static_cast<float>(4 + i) / 255.0f);
   }
 }
 
@@ -41,7 +41,7 @@ TEST_CASE("every byte becomes byte / 255 exactly", "[data][dataset]") {
   std::vector<uint8_t> bytes(256);
   for (size_t i = 0; i < 256; ++i) bytes[i] = static_cast<uint8_t>(i);
   const Batch batch = Dataset({1, 16, 16, 1}, bytes, {0}, 1).batch(0, 1);
-  for (int i = 0; i < 256; ++i) CHECK(batch.images.data()[i] == static_cast<float>(i) / 255.0f);
+  for (int i = 0; i < 256; ++i) CHECK(batch.input.data()[i] == static_cast<float>(i) / 255.0f);
 }
 
 TEST_CASE("floats become codes of their declared range", "[data][dataset]") {
@@ -57,9 +57,9 @@ TEST_CASE("floats become codes of their declared range", "[data][dataset]") {
   const Batch batch = dataset.batch(0, 1);
   CHECK(dataset.range() == Range{-1.0f, 1.0f});
   CHECK(int{dataset.zero_byte()} == 127);
-  CHECK(batch.images.data()[1] == 0.0f);
+  CHECK(batch.input.data()[1] == 0.0f);
   for (size_t i = 0; i < 4; ++i) {
-    CHECK(std::abs(batch.images.data()[i] - centred[i]) <= 1.0f / 255.0f + 1e-6f);  // half a step
+    CHECK(std::abs(batch.input.data()[i] - centred[i]) <= 1.0f / 255.0f + 1e-6f);  // half a step
   }
 }
 
@@ -107,23 +107,23 @@ TEST_CASE("images, labels and classes that do not fit together are rejected", "[
       Dataset({2, 2, 2, 1}, counting(8), {0, 0}, 0), DataError, "number of classes is 0");
 }
 
-TEST_CASE("the images of a batch carry their bytes until an image is changed", "[data][dataset]") {
+TEST_CASE("the input of a batch carries its bytes until it is changed", "[data][dataset]") {
   const std::vector<float> values{-4.0f, 0.0f, 1.0f, 4.0f};
   const Dataset dataset = Dataset::from_floats({2, 2}, values, {0, 0}, 1, {-4.0f, 4.0f});
   Batch batch = dataset.batch(0, 2);
-  const auto codes = batch.images.source_codes();
+  const auto codes = batch.input.source_codes();
   REQUIRE(codes != nullptr);
   CHECK(codes->params == integer::input_params({-4.0f, 4.0f}, "test"));
   CHECK(codes->features == nullptr);
   CHECK(batch.bytes().data() == codes->u8());
   for (size_t i = 0; i < 4; ++i) {
-    CHECK(batch.images.data()[i] ==
+    CHECK(batch.input.data()[i] ==
           dequantize(batch.bytes()[i], codes->params.scale[0], codes->params.zero_point[0]));
   }
-  batch.images.mutable_data()[1] = 2.0f;
+  batch.input.mutable_data()[1] = 2.0f;
   QUANTRAIN_CHECK_ERROR(
-      batch.bytes(), DataError, "[batch] the images have no codes: they were not made from codes");
-  const Tensor moved = std::move(batch.images);
+      batch.bytes(), DataError, "[batch] the input has no codes: it was not made from codes");
+  const Tensor moved = std::move(batch.input);
   QUANTRAIN_CHECK_ERROR(batch.bytes(), DataError, "changed or moved from");
 }
 
@@ -131,9 +131,9 @@ TEST_CASE("samples may have any rank", "[data][dataset]") {
   const Dataset rows({3, 4}, counting(12), {0, 2, 1}, 3);
   CHECK(rows.image_shape() == Shape{4});
   CHECK(rows.image(2)[0] == 8);
-  CHECK(rows.batch(1, 3).images.shape() == Shape{2, 4});
+  CHECK(rows.batch(1, 3).input.shape() == Shape{2, 4});
   const Dataset signals({3, 2, 2}, counting(12), {0, 2, 1}, 3);
-  CHECK(signals.batch(0, 3).images.shape() == Shape{3, 2, 2});
+  CHECK(signals.batch(0, 3).input.shape() == Shape{3, 2, 2});
 }
 
 TEST_CASE("each feature has its own encoding, which the batch carries", "[data][dataset]") {
@@ -142,10 +142,10 @@ TEST_CASE("each feature has its own encoding, which the batch carries", "[data][
   const Dataset dataset = Dataset::from_floats({2, 2}, raw, {0, 0}, 1, {-1.0f, 1.0f}, features);
   CHECK(dataset.features() == features);
   const Batch batch = dataset.batch(0, 2);
-  CHECK(*batch.images.source_codes()->features == features);
+  CHECK(*batch.input.source_codes()->features == features);
   const float expected[] = {1.0f, 0.0f, -1.0f, 1.0f};
   for (int64_t i = 0; i < 4; ++i)
-    CHECK(std::abs(batch.images.data()[i] - expected[i]) <= 1.0f / 255.0f + 1e-6f);  // half a step
+    CHECK(std::abs(batch.input.data()[i] - expected[i]) <= 1.0f / 255.0f + 1e-6f);  // half a step
   CHECK(Dataset({1, 2}, counting(2), {0}, 1).features().empty());
 
   const auto make = [&](std::vector<float> values, InputFeatures with) {

@@ -43,9 +43,9 @@ ImageEpoch run_images(const DataLoader& loader) {
     epoch.bytes.insert(epoch.bytes.end(), batch.bytes().begin(), batch.bytes().end());
     epoch.labels.insert(epoch.labels.end(), batch.labels.begin(), batch.labels.end());
     epoch.sizes.push_back(batch.size());
-    REQUIRE(batch.images.shape() == Shape{batch.size(), 4, 4, 1});
+    REQUIRE(batch.input.shape() == Shape{batch.size(), 4, 4, 1});
     for (size_t i = 0; i < batch.bytes().size(); ++i) {
-      REQUIRE(batch.images.data()[i] == static_cast<float>(batch.bytes()[i]) / 255.0f);
+      REQUIRE(batch.input.data()[i] == static_cast<float>(batch.bytes()[i]) / 255.0f);
     }
   }
   return epoch;
@@ -67,7 +67,7 @@ TEST_CASE("the caller may move from a batch", "[data][loader]") {
   const ImageEpoch expected = run_images(loader);
   ImageEpoch epoch;
   for (Batch& batch : loader) {
-    const Tensor images = std::move(batch.images);
+    const Tensor images = std::move(batch.input);
     REQUIRE(images.shape() == Shape{batch.size(), 4, 4, 1});
     epoch.sizes.push_back(batch.size());
     const Buffer<uint8_t>& bytes = images.source_codes()->bytes;
@@ -209,7 +209,7 @@ TEST_CASE("a batch does not change when the next one is taken", "[data][loader]"
   std::vector<Batch> kept;
   for (const Batch& batch : loader) kept.push_back(batch);
   for (size_t b = 0; b < 3; ++b)
-    CHECK(kept[b].images.data()[0] == static_cast<float>(2 * b + 1) / 255.0f);
+    CHECK(kept[b].input.data()[0] == static_cast<float>(2 * b + 1) / 255.0f);
 }
 
 TEST_CASE("a batch takes the memory of its bytes, and of its floats after they were read",
@@ -222,7 +222,7 @@ TEST_CASE("a batch takes the memory of its bytes, and of its floats after they w
   };
   const Batch batch = dataset.batch(0, 1);
   const auto unread = taken();
-  batch.images.data();
+  batch.input.data();
   const auto read = taken();
   const Buffer<uint8_t> bytes(kPixels);
   const auto with_bytes = taken();
@@ -275,8 +275,8 @@ TEST_CASE("a shift fills with the byte that represents 0 in the dataset", "[data
   const Transform down = [](const ImageBytes& image, Random&) { shift_image(image, 1, 0); };
   const DataLoader loader(dataset, {.batch = 1, .augment = down});
   for (const Batch& batch : loader) {
-    for (int64_t i = 0; i < 4; ++i) CHECK(batch.images.data()[i] == 0.0f);
-    CHECK(batch.images.data()[4] > 0.9f);
+    for (int64_t i = 0; i < 4; ++i) CHECK(batch.input.data()[i] == 0.0f);
+    CHECK(batch.input.data()[4] > 0.9f);
   }
 }
 

@@ -114,8 +114,8 @@ TEST_CASE("the parts of a data set are data sets that share its values", "[data]
   const std::vector<TensorDataset> two = split(regression, {0.75, 0.25}, {.seed = 2});
   CHECK(two[0].size() == 6);
   const Batch batch = two[1].batch(0, 2);
-  CHECK(batch.images.data()[1] == batch.targets[0].data()[1]);
-  CHECK(batch.images.data()[1] == static_cast<float>(two[1].row(1)));
+  CHECK(batch.input.data()[1] == batch.targets[0].data()[1]);
+  CHECK(batch.input.data()[1] == static_cast<float>(two[1].row(1)));
 }
 
 TEST_CASE("normalization can be fitted on the rows of the training part alone", "[data][splits]") {

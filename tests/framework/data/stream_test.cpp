@@ -31,9 +31,9 @@ std::vector<float> firsts(const DataLoader& loader) {
   std::vector<float> all;
   for (const Batch& batch : loader) {
     for (int64_t i = 0; i < batch.size(); ++i) {
-      all.push_back(batch.images.data()[2 * i]);
-      CHECK(batch.targets[0].data()[i] == 2.0f * batch.images.data()[2 * i]);
-      CHECK(batch.images.data()[2 * i + 1] == static_cast<float>(loader.epoch()));
+      all.push_back(batch.input.data()[2 * i]);
+      CHECK(batch.targets[0].data()[i] == 2.0f * batch.input.data()[2 * i]);
+      CHECK(batch.input.data()[2 * i + 1] == static_cast<float>(loader.epoch()));
     }
   }
   return all;

@@ -53,7 +53,7 @@ FloatEpoch run_floats(const DataLoader& loader) {
     all.insert(all.end(), more.begin(), more.end());
   };
   for (const Batch& batch : loader) {
-    append(epoch.inputs, batch.images);
+    append(epoch.inputs, batch.input);
     for (const Tensor& target : batch.targets) append(epoch.targets, target);
     epoch.labels.insert(epoch.labels.end(), batch.labels.begin(), batch.labels.end());
   }
@@ -70,11 +70,11 @@ TEST_CASE("batches of a float dataset have unchanged values and no codes",
   CHECK(dataset.label(4) == 1);
   const Batch batch = dataset.batch(1, 3);
   CHECK(batch.size() == 2);
-  CHECK(batch.images.shape() == Shape{2, 2});
-  CHECK(values(batch.images) == std::vector<float>{1, 1001, 2, 1002});
+  CHECK(batch.input.shape() == Shape{2, 2});
+  CHECK(values(batch.input) == std::vector<float>{1, 1001, 2, 1002});
   CHECK(batch.labels == std::vector<int32_t>{1, 2});
   CHECK(batch.targets.empty());
-  QUANTRAIN_CHECK_ERROR(batch.bytes(), DataError, "the images have no codes");
+  QUANTRAIN_CHECK_ERROR(batch.bytes(), DataError, "the input has no codes");
 }
 
 TEST_CASE("encoded floats carry codes, range and features", "[data][tensor_dataset]") {
@@ -86,7 +86,7 @@ TEST_CASE("encoded floats carry codes, range and features", "[data][tensor_datas
   const Batch batch = dataset.batch(0, 2);
   CHECK(std::vector<uint8_t>(batch.bytes().begin(), batch.bytes().end()) ==
         std::vector<uint8_t>{0, 255, 255, 0});
-  CHECK(*batch.images.source_codes()->features == features);
+  CHECK(*batch.input.source_codes()->features == features);
   CHECK(dataset.inputs()[0].saturated() == 0);
 }
 
@@ -127,7 +127,7 @@ TEST_CASE("targets are one or several tensors, or the input", "[data][tensor_dat
 
   const TensorDataset autoencoder(numbered_rows(4), SameAsInput{});
   const Batch same = autoencoder.batch(0, 4);
-  CHECK(same.targets[0].same_as(same.images));
+  CHECK(same.targets[0].same_as(same.input));
   CHECK(TensorDataset(numbered_rows(4), Targets{}).batch(0, 4).targets.empty());
 }
 
@@ -140,7 +140,7 @@ TEST_CASE("a batch has the same samples of all inputs", "[data][tensor_dataset]"
   size_t at = 0;
   for (const Batch& batch : loader) {
     REQUIRE(batch.inputs().size() == 2);
-    CHECK(batch.inputs()[0].same_as(batch.images));
+    CHECK(batch.inputs()[0].same_as(batch.input));
     CHECK(batch.inputs()[1].same_as(batch.more_inputs[0]));
     for (int64_t i = 0; i < batch.size(); ++i) {
       const int64_t index = order[at++];
@@ -187,9 +187,9 @@ TEST_CASE("a part of a data set shares its values", "[data][tensor_dataset]") {
   const TensorDataset part = dataset.subset(std::vector<int64_t>{5, 0, 3});
   CHECK(part.size() == 3);
   CHECK(part.labels() == std::vector<int32_t>{2, 0, 0});
-  CHECK(values(part.batch(0, 2).images) == std::vector<float>{5, 1005, 0, 1000});
+  CHECK(values(part.batch(0, 2).input) == std::vector<float>{5, 1005, 0, 1000});
   const TensorDataset again = part.subset(std::vector<int64_t>{2}).first(1);
-  CHECK(values(again.batch(0, 1).images) == std::vector<float>{3, 1003});
+  CHECK(values(again.batch(0, 1).input) == std::vector<float>{3, 1003});
   CHECK(again.row(0) == 3);
   QUANTRAIN_CHECK_ERROR(
       part.subset(std::vector<int64_t>{3}), DataError, "sample 3 is outside [0, 3)");
@@ -209,7 +209,7 @@ TEST_CASE("a dataset uses values in the program's own memory without a copy",
         Targets{});
     CHECK(memory.use_count() == 2);
     CHECK(dataset.inputs()[1].sample_bytes(1).data() == bytes->data() + 2);
-    CHECK(values(dataset.batch(1, 2).images) == std::vector<float>{2, 3});
+    CHECK(values(dataset.batch(1, 2).input) == std::vector<float>{2, 3});
   }
   CHECK(memory.use_count() == 1);
 }
@@ -287,7 +287,7 @@ TEST_CASE("mixup mixes two samples and their targets in the same shares", "[data
                                  SampleArray::floats({2, 1}, {0.0f, 200.0f / 255.0f}));
   for (const Batch& batch : DataLoader(regression, {.seed = 4, .mixup = 1.0})) {
     for (int64_t i = 0; i < 2; ++i)
-      CHECK(std::abs(batch.images.data()[i] - batch.targets[0].data()[i]) <= 0.5f / 255.0f + 1e-6f);
+      CHECK(std::abs(batch.input.data()[i] - batch.targets[0].data()[i]) <= 0.5f / 255.0f + 1e-6f);
   }
 }
 

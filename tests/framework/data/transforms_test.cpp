@@ -198,7 +198,7 @@ TEST_CASE("cutouts and masks fill with the byte that represents 0 in the data se
       SampleArray::encoded({1, 4, 4, 1}, std::vector<float>(16, 1.0f), {-1.0f, 1.0f});
   for (const Transform& transform : {cutout(9), time_mask(4, 40), frequency_mask(4, 40)}) {
     for (const Batch& batch : DataLoader(TensorDataset(ones, Targets{}), {.augment = transform})) {
-      for (int64_t i = 0; i < 16; ++i) CHECK(batch.images.data()[i] == 0.0f);
+      for (int64_t i = 0; i < 16; ++i) CHECK(batch.input.data()[i] == 0.0f);
     }
   }
 }
@@ -220,7 +220,7 @@ TEST_CASE("transforms depend only on seed, epoch and index, not on batches or th
       size_t at = 0;
       for (const Batch& batch : loader) {
         for (int64_t i = 0; i < batch.size(); ++i) {
-          const float* const from = batch.images.data() + 64 * i;
+          const float* const from = batch.input.data() + 64 * i;
           by_index[static_cast<size_t>(order[at++])].assign(from, from + 64);
         }
       }

@@ -50,7 +50,7 @@ struct Training {
     manual_seed(3);
     return Sequential{Linear{3, 4}, ReLU{}, Linear{4, 2}};
   }
-  Tensor loss(Batch& batch) { return cross_entropy(net(batch.images), batch.labels); }
+  Tensor loss(Batch& batch) { return cross_entropy(net(batch.input), batch.labels); }
   FitResult fit(const FitOptions& options) {
     return quantrain::fit(
         net, optimizer, loader, [this](Batch& batch) { return loss(batch); }, options);
@@ -223,7 +223,7 @@ TEST_CASE("fit refuses invalid options, metrics and losses", "[layers][fit]") {
                         DataError,
                         "the loss is inf in step 1: the learning rate 0.1 may be too large");
   QUANTRAIN_CHECK_ERROR(
-      fit(t.net, t.optimizer, t.loader, [&](Batch& batch) { return t.net(batch.images); }),
+      fit(t.net, t.optimizer, t.loader, [&](Batch& batch) { return t.net(batch.input); }),
       ShapeError,
       "the loss has shape [4, 2], expected one number");
   QUANTRAIN_CHECK_ERROR(fit(t.net,
@@ -250,7 +250,7 @@ TEST_CASE("fit refuses a loss that depends on parameters it would never train", 
   const std::vector<float> before = t.weights();
   Linear unknown(2, 2);
   const auto with_unknown = [&](Batch& batch) {
-    return cross_entropy(unknown(t.net(batch.images)), batch.labels);
+    return cross_entropy(unknown(t.net(batch.input)), batch.labels);
   };
   QUANTRAIN_CHECK_ERROR(
       fit(t.net, t.optimizer, t.loader, with_unknown),
