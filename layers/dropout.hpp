@@ -10,12 +10,11 @@ namespace quantrain {
 /// layer took from the generator (init.hpp), and the number of training passes so far. So the same
 /// program gives the same bits, even if it was interrupted and resumed.
 /// Shapes: x [...]  ->  y like x.
-/// Buffers: "passes" [2], the number of training passes so far.
+/// Buffers: "passes", the number of training passes so far.
 /// Source: Srivastava et al. 2014.
 class Dropout : public Module {
  public:
-  /// Throws: DataError unless 0 <= p < 1. A training pass throws DataError if an invalid number was
-  /// loaded into "passes".
+  /// Throws: DataError unless 0 <= p < 1.
   explicit Dropout(float p = 0.5f, Generator& generator = default_generator());
   std::string_view type() const override { return "Dropout"; }
 
@@ -27,8 +26,7 @@ class Dropout : public Module {
 
   float p_;
   uint64_t seed_;
-  // The number of passes is passes_[0] + 2^24 * passes_[1], because a float32 counts only to 2^24.
-  Tensor passes_;
+  IntegerBuffer passes_;  // number of passes in training mode
 };
 
 }  // namespace quantrain

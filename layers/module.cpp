@@ -15,14 +15,15 @@ std::string join(const std::string& prefix, std::string_view name) {
   return name.empty() ? prefix : prefix + '.' + std::string(name);
 }
 
-void append_new(std::vector<NamedTensor>& all,
+void append_new(std::vector<NamedState>& all,
                 const std::string& prefix,
-                const std::vector<NamedTensor>& own) {
-  for (const NamedTensor& entry : own) {
-    const bool known = std::any_of(all.begin(), all.end(), [&](const NamedTensor& other) {
-      return other.tensor.same_as(entry.tensor);
-    });
-    if (!known) all.push_back({join(prefix, entry.name), entry.tensor, entry.constant});
+                const std::vector<NamedState>& own) {
+  for (const NamedState& entry : own) {
+    const bool known = std::any_of(
+        all.begin(), all.end(), [&](const NamedState& other) { return other.same_as(entry); });
+    if (known) continue;
+    all.push_back(entry);
+    all.back().name = join(prefix, entry.name);
   }
 }
 
@@ -191,16 +192,16 @@ std::vector<Tensor> Module::forward(const std::vector<Tensor>& x) {
   throw ShapeError(type(), "does not take ", x.size(), " inputs");
 }
 
-std::vector<NamedTensor> Module::named_parameters() const {
-  std::vector<NamedTensor> all;
+std::vector<NamedState> Module::named_parameters() const {
+  std::vector<NamedState> all;
   visit_owned("", [&](const std::string& prefix, const Module& m) {
     append_new(all, prefix, m.parameters_);
   });
   return all;
 }
 
-std::vector<NamedTensor> Module::named_buffers() const {
-  std::vector<NamedTensor> all;
+std::vector<NamedState> Module::named_buffers() const {
+  std::vector<NamedState> all;
   visit_owned(
       "", [&](const std::string& prefix, const Module& m) { append_new(all, prefix, m.buffers_); });
   return all;
@@ -208,7 +209,7 @@ std::vector<NamedTensor> Module::named_buffers() const {
 
 std::vector<Tensor> Module::parameters() const {
   std::vector<Tensor> tensors;
-  for (NamedTensor& entry : named_parameters()) tensors.push_back(std::move(entry.tensor));
+  for (NamedState& entry : named_parameters()) tensors.push_back(std::move(entry.tensor));
   return tensors;
 }
 
@@ -285,7 +286,7 @@ void Module::add_child(std::string name, std::shared_ptr<Module> child) {
   }
   child->name_ = std::move(name);
   // Each parameter gets its path as its name, for messages of optimizers and dumps of graphs.
-  for (NamedTensor& entry : child->named_parameters())
+  for (NamedState& entry : child->named_parameters())
     entry.tensor.set_name(join(child->name_, entry.name));
   children_.push_back(std::move(child));
 }
@@ -297,14 +298,18 @@ Tensor Module::add_parameter(std::string name, Tensor tensor) {
 }
 
 Tensor Module::add_buffer(std::string name, Tensor tensor) {
-  tensor.set_name(name);
-  buffers_.push_back({std::move(name), tensor});
+  add_buffer(NamedState(std::move(name), tensor));
   return tensor;
 }
 
-void Module::add_constant(std::string name, Tensor tensor) {
-  add_buffer(std::move(name), std::move(tensor));
-  buffers_.back().constant = true;
+IntegerBuffer Module::add_buffer(std::string name, IntegerBuffer integers) {
+  add_buffer(NamedState(std::move(name), integers));
+  return integers;
+}
+
+void Module::add_buffer(NamedState entry) {
+  if (entry.tensor.defined()) entry.tensor.set_name(entry.name);
+  buffers_.push_back(std::move(entry));
 }
 
 }  // namespace quantrain

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "framework/autograd/named_tensor.hpp"
+#include "framework/autograd/named_state.hpp"
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/tensor_access.hpp"
 
@@ -30,9 +30,9 @@ struct NamedModule {
   Module* module;
 };
 
-/// Base of everything that has parameters or runs in a network. Parameters are trained; buffers are
-/// state that is saved but not trained. Modules can be moved, not copied. To write a layer, derive
-/// from Module, make children with add() and override forward().
+/// Base of everything that has parameters or runs in a network. Parameters are trained; buffers,
+/// floats or integers, are state that is saved but not trained. Modules can be moved, not copied.
+/// To write a layer, derive from Module, make children with add() and override forward().
 class Module {
  public:
   /// Maximum depth of nested modules or calls. Modules that nest deeper, or contain themselves,
@@ -58,10 +58,10 @@ class Module {
   /// applies the output slot only to the first output.
   std::vector<Tensor> operator()(const std::vector<Tensor>& x);
 
-  /// All parameters (or buffers) of this module, its slots and its children, in this order. Tensors
-  /// and children come in the order in which they were added. A shared tensor is listed once.
-  std::vector<NamedTensor> named_parameters() const;
-  std::vector<NamedTensor> named_buffers() const;
+  /// All parameters (or buffers) of this module, its slots and its children, in this order. Entries
+  /// and children come in the order in which they were added. A shared entry is listed once.
+  std::vector<NamedState> named_parameters() const;
+  std::vector<NamedState> named_buffers() const;
   std::vector<Tensor> parameters() const;
   void zero_grad();
 
@@ -111,9 +111,10 @@ class Module {
   /// Returns the tensor, which now requires a gradient.
   Tensor add_parameter(std::string name, Tensor tensor);
   Tensor add_buffer(std::string name, Tensor tensor);
-  /// Adds a buffer whose value is part of the module's definition. Loading a state with another
-  /// value is an error, and the message names the buffer.
-  void add_constant(std::string name, Tensor tensor);
+  IntegerBuffer add_buffer(std::string name, IntegerBuffer integers);
+  /// The values of a NamedState::constant are part of the module's definition. Loading a state with
+  /// other values is an error, and the message names the entry.
+  void add_buffer(NamedState entry);
   const std::vector<std::shared_ptr<Module>>& children() const { return children_; }
   /// Class and path of the running module, for error messages: "Conv2d block1.conv".
   std::string where() const;
@@ -141,8 +142,8 @@ class Module {
   Slots slots_;
   std::vector<std::shared_ptr<Module>> children_;
   std::shared_ptr<Module> next_part_;  // links parts while ~Module() destroys them
-  std::vector<NamedTensor> parameters_;
-  std::vector<NamedTensor> buffers_;
+  std::vector<NamedState> parameters_;
+  std::vector<NamedState> buffers_;
 };
 
 /// The weight and bias that a convolution or Linear uses; bias may be undefined.

@@ -30,14 +30,13 @@ bool is_of_slot(std::string_view path) {
 // recognized by its filled slots.
 void check_prepared_alike(const std::string& path,
                           const TensorFile& file,
-                          const std::vector<NamedTensor>& tensors) {
+                          const std::vector<NamedState>& own) {
   const bool in_file =
       std::any_of(file.entries().begin(), file.entries().end(), [](const TensorFile::Entry& entry) {
         return is_of_slot(entry.name);
       });
-  const bool in_module = std::any_of(tensors.begin(), tensors.end(), [](const NamedTensor& entry) {
-    return is_of_slot(entry.name);
-  });
+  const bool in_module = std::any_of(
+      own.begin(), own.end(), [](const NamedState& entry) { return is_of_slot(entry.name); });
   const auto format = file.metadata.find("format");
   const bool other_format = format != file.metadata.end() && format->second != "quantrain";
   if (in_file == in_module || other_format) return;  // load_parameters() refuses other formats
@@ -52,32 +51,25 @@ void check_prepared_alike(const std::string& path,
 
 }  // namespace
 
-std::vector<NamedTensor> state(const Module& module) {
-  std::vector<NamedTensor> all = module.named_parameters();
-  for (NamedTensor& buffer : module.named_buffers()) all.push_back(std::move(buffer));
+std::vector<NamedState> state(const Module& module) {
+  std::vector<NamedState> all = module.named_parameters();
+  for (NamedState& buffer : module.named_buffers()) all.push_back(std::move(buffer));
   return all;
 }
 
 void copy_state(const Module& from, Module& to) {
-  const std::vector<NamedTensor> source = state(from);
-  std::vector<NamedTensor> target = state(to);
+  const std::vector<NamedState> source = state(from);
+  std::vector<NamedState> target = state(to);
   for (size_t i = 0; i < std::max(source.size(), target.size()); ++i) {
     if (i >= source.size() || i >= target.size() || source[i].name != target[i].name) {
-      const NamedTensor& odd = i < source.size() ? source[i] : target[i];
+      const NamedState& odd = i < source.size() ? source[i] : target[i];
       throw GraphError("copy_state", "the modules differ at \"", odd.name, "\"");
     }
-    if (!(source[i].tensor.shape() == target[i].tensor.shape())) {
-      throw ShapeError("copy_state",
-                       '"',
-                       source[i].name,
-                       "\" has shape ",
-                       source[i].tensor.shape(),
-                       ", the target ",
-                       target[i].tensor.shape());
-    }
-    const float* const values = source[i].tensor.data();
-    if (target[i].constant &&
-        !std::equal(values, values + source[i].tensor.elements(), target[i].tensor.data())) {
+    target[i].check_values(source[i], "copy_state");
+    const auto same = [](std::span<const uint8_t> a, std::span<const uint8_t> b) {
+      return std::equal(a.begin(), a.end(), b.begin(), b.end());
+    };
+    if (target[i].constant && !same(source[i].bytes(), target[i].bytes())) {
       throw GraphError("copy_state",
                        '"',
                        source[i].name,
@@ -85,9 +77,7 @@ void copy_state(const Module& from, Module& to) {
     }
   }
   for (size_t i = 0; i < source.size(); ++i) {
-    if (target[i].constant) continue;
-    std::copy_n(
-        source[i].tensor.data(), source[i].tensor.elements(), target[i].tensor.mutable_data());
+    if (!target[i].constant) target[i].copy_values(source[i]);
   }
 }
 
@@ -99,10 +89,10 @@ void save(const Module& module,
 
 std::map<std::string, std::string> load(Module& module, const std::string& path) {
   TensorFile file = load_safetensors(path);
-  const std::vector<NamedTensor> tensors = state(module);
-  check_prepared_alike(path, file, tensors);
-  load_parameters(path, file, tensors);
-  for (const char* own : {"format", "version", "layout"}) file.metadata.erase(own);
+  const std::vector<NamedState> own = state(module);
+  check_prepared_alike(path, file, own);
+  load_parameters(path, file, own);
+  for (const char* key : {"format", "version", "layout"}) file.metadata.erase(key);
   return std::move(file.metadata);
 }
 

@@ -11,11 +11,11 @@ namespace quantrain {
 /// Parameters and buffers by name: everything that training changes in a module. In a network
 /// prepared for quantization, this includes the phase (quant/prepare/phase.hpp). The mode,
 /// training or evaluation, is not included: set it after load().
-std::vector<NamedTensor> state(const Module& module);
-/// Copies one module's state into a module whose state has the same names and shapes.
-/// Throws: GraphError, naming the tensor, if a tensor has no counterpart or a constant has
-/// different values in the two modules; ShapeError if shapes differ. On an error, nothing is
-/// written.
+std::vector<NamedState> state(const Module& module);
+/// Copies one module's state into a module whose state has the same names, types and shapes.
+/// Throws: GraphError, naming the entry, if an entry has no counterpart or a constant has different
+/// values in the two modules; ShapeError if types or shapes differ; DataError if an integer is
+/// outside of the target's range. On an error, nothing is written.
 void copy_state(const Module& from, Module& to);
 
 /// Writes a module's parameters and buffers, and the caller's metadata, to a safetensors file. The
@@ -29,9 +29,9 @@ void save(const Module& module,
 /// Loads a file written by save() into a module of the same structure. Returns the metadata that
 /// the caller of save() added.
 /// Throws: DataError if the file is damaged, or has another format, version or layout; if it comes
-/// from a network prepared for quantization and the module is not prepared, or the reverse; if a
-/// tensor is missing, unknown or has another shape; or if a constant has another value. On an
-/// error, nothing changes.
+/// from a network prepared for quantization and the module is not prepared, or the reverse; if an
+/// entry is missing, unknown or has another type or shape; if an integer is outside of its range;
+/// or if a constant has another value. On an error, nothing changes.
 std::map<std::string, std::string> load(Module& module, const std::string& path);
 
 }  // namespace quantrain

@@ -65,7 +65,7 @@ Summary summary(Module& net, const std::vector<Tensor>& examples) {
     layer.output.assign(node.output.shape().begin(), node.output.shape().end());
     layer.multiply_adds += multiply_adds(node) / examples[0].dim(0);
   });
-  for (const NamedTensor& parameter : net.named_parameters()) {
+  for (const NamedState& parameter : net.named_parameters()) {
     owner(layers, parameter.name).parameters += parameter.tensor.elements();
   }
 

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "framework/autograd/grad_check.hpp"
+#include "framework/autograd/named_state.hpp"
 #include "framework/core/random.hpp"
 #include "tests/catch.hpp"
 
@@ -73,6 +75,21 @@ inline Tensor make_leaf(const Shape& shape, const std::vector<float>& values) {
 inline std::vector<float> values(const Tensor& tensor) {
   const Floats floats = tensor.floats();
   return {floats.data(), floats.data() + tensor.elements()};
+}
+/// The same for an entry of a state. Integers are exact up to 2^24.
+inline std::vector<float> values(const NamedState& entry) {
+  if (!entry.holds_integers()) return values(entry.tensor);
+  std::vector<float> all;
+  for (const int64_t value : entry.integers.values()) all.push_back(static_cast<float>(value));
+  return all;
+}
+/// The entry of this name in the state of a module or optimizer.
+inline NamedState entry_of(const std::vector<NamedState>& state, std::string_view name) {
+  for (const NamedState& entry : state) {
+    if (entry.name == name) return entry;
+  }
+  FAIL("no entry \"" << name << '"');
+  return state[0];
 }
 
 /// Checks that the gradients of all inputs that require one agree with finite differences, as

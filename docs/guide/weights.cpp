@@ -28,7 +28,7 @@ std::vector<float> transposed(const std::vector<float>& from, int64_t o, int64_t
 /// Copies the tensors of a PyTorch file into a network with the same layers. Parameters and buffers
 /// have the same names in both frameworks.
 void import_weights(Module& net, const TensorFile& file) {
-  for (NamedTensor& entry : state(net)) {
+  for (NamedState& entry : state(net)) {
     const Shape shape = entry.tensor.shape();
     std::vector<float> values;
     if (shape.rank() > 2) {  // the weight of a convolution
@@ -48,7 +48,7 @@ void import_weights(Module& net, const TensorFile& file) {
 /// transposed to [O, I, KH, KW].
 TensorFile exported_elsewhere(const Module& net) {
   TensorFile file;
-  for (const NamedTensor& entry : state(net)) {
+  for (const NamedState& entry : state(net)) {
     const Floats from = entry.tensor.floats();
     Shape shape = entry.tensor.shape();
     std::vector<float> values(from.data(), from.data() + from.size());

@@ -28,8 +28,7 @@ namespace {
 
 int64_t float_bytes(const Module& net) {
   int64_t bytes = 0;
-  for (const NamedTensor& entry : state(net))
-    bytes += entry.tensor.elements() * static_cast<int64_t>(sizeof(float));
+  for (const NamedState& entry : state(net)) bytes += std::ssize(entry.bytes());
   return bytes;
 }
 

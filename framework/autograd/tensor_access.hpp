@@ -7,7 +7,7 @@
 
 namespace quantrain {
 
-struct NamedTensor;
+struct NamedState;
 
 /// What the weight slot of a product (a convolution or linear layer) changed, to be undone by the
 /// batch norm that the slot folds.   docs/quantization.md (15)
@@ -80,7 +80,7 @@ class TensorAccess {
   /// Parameters that the network got after parameter x and that must be trained together with x,
   /// such as the learned scales of a prepared network. An optimizer that was made before they were
   /// added lacks them; its step() throws if they have gradients. Null if there are none.
-  using Companions = std::shared_ptr<const std::vector<NamedTensor>>;
+  using Companions = std::shared_ptr<const std::vector<NamedState>>;
   static const Companions& companions(const Tensor& x);
   static void set_companions(Tensor& x, Companions companions);
 

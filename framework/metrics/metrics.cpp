@@ -13,7 +13,7 @@
 namespace quantrain {
 namespace {
 
-using Labels = std::span<const int32_t>;
+using LabelSpan = std::span<const int32_t>;
 
 void check_rows(const char* where, const Tensor& scores) {
   if (scores.rank() != 2 || scores.dim(1) < 1)
@@ -25,7 +25,7 @@ void check_numbers(const char* where, const Tensor& values) {
   if (xt::any(xt::isnan(array))) throw DataError(where, "a value is NaN");
 }
 
-void check_labels(const char* where, Labels labels, int64_t rows, int64_t classes) {
+void check_labels(const char* where, LabelSpan labels, int64_t rows, int64_t classes) {
   if (static_cast<int64_t>(labels.size()) != rows)
     throw DataError(where, labels.size(), " labels for ", rows, " rows");
   for (size_t i = 0; i < labels.size(); ++i) {
@@ -53,7 +53,7 @@ std::vector<int32_t> predicted_classes(const Tensor& scores) {
   return best;
 }
 
-int64_t count_top_k(const Tensor& scores, Labels labels, int64_t k) {
+int64_t count_top_k(const Tensor& scores, LabelSpan labels, int64_t k) {
   check_rows("count_top_k", scores);
   check_numbers("count_top_k", scores);
   const int64_t classes = scores.dim(1);
@@ -126,7 +126,7 @@ ConfusionMatrix::ConfusionMatrix(int64_t classes) : classes_(classes) {
   counts_.resize(static_cast<size_t>(classes * classes));
 }
 
-void ConfusionMatrix::add(Labels predicted, Labels labels) {
+void ConfusionMatrix::add(LabelSpan predicted, LabelSpan labels) {
   const auto rows = static_cast<int64_t>(predicted.size());
   check_labels("ConfusionMatrix", labels, rows, classes_);
   check_labels("ConfusionMatrix, predictions", predicted, rows, classes_);
@@ -134,7 +134,7 @@ void ConfusionMatrix::add(Labels predicted, Labels labels) {
     ++counts_[static_cast<size_t>(labels[i] * classes_ + predicted[i])];
 }
 
-void ConfusionMatrix::add(const Tensor& scores, Labels labels) {
+void ConfusionMatrix::add(const Tensor& scores, LabelSpan labels) {
   add(predicted_classes(scores), labels);
 }
 

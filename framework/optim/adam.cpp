@@ -1,6 +1,6 @@
 #include "framework/optim/adam.hpp"
 
-#include <cmath>
+#include <algorithm>
 #include <limits>
 
 #include "framework/core/error.hpp"
@@ -8,11 +8,6 @@
 
 namespace quantrain {
 namespace {
-
-// The number of steps is stored as a float, like all saved state. The count stops at 2^24, because
-// adding 1 would be rounded away. By then, the bias corrections 1 - beta^t are 1, unless a beta is
-// within about 10^-6 of 1.
-constexpr float kMostSteps = 0x1p24f;
 
 // 1 - beta^t, computed by multiplications only, because pow() differs between machines.
 float correction(float beta, int64_t t) {
@@ -48,37 +43,24 @@ Adam::Adam(const char* name,
   check_option("weight decay", options.weight_decay, 0.0f, kInfinity);
   for (size_t i = 0; i < this->parameters().size(); ++i) {
     const Shape& shape = this->parameters()[i].shape();
-    moments_.push_back({add_state(i, "m", shape),
-                        add_state(i, "v", shape, 0.0f),
-                        add_state(i, "steps", {1}, 0.0f)});
-  }
-}
-
-void Adam::check_state(size_t i) const {
-  const float steps = moments_[i].steps.item();
-  if (!(steps <= kMostSteps && steps == std::floor(steps))) {
-    throw DataError(name(),
-                    "state \"",
-                    i,
-                    ".steps\" holds ",
-                    steps,
-                    ", expected a whole number from 0 to 2^24");
+    moments_.push_back(
+        {add_state(i, "m", shape), add_state(i, "v", shape, 0.0f), add_count(i, "steps")});
   }
 }
 
 void Adam::update(size_t i, Tensor& parameter, const Tensor& grad) {
   Moments& moments = moments_[i];
-  const float steps = *moments.steps.mutable_data() += 1.0f;
-  const kernels::AdamStep step{
-      .learning_rate = learning_rate(),
-      .beta1 = options_.beta1,
-      .beta2 = options_.beta2,
-      .epsilon = options_.epsilon,
-      .weight_decay = options_.weight_decay,
-      .grad_scale = 1.0f,
-      .correction1 = correction(options_.beta1, static_cast<int64_t>(steps)),
-      .correction2 = correction(options_.beta2, static_cast<int64_t>(steps)),
-      .decoupled = decoupled_};
+  const int64_t steps = std::min(moments.steps.item() + 1, kMostCount);
+  moments.steps.fill(steps);
+  const kernels::AdamStep step{.learning_rate = learning_rate(),
+                               .beta1 = options_.beta1,
+                               .beta2 = options_.beta2,
+                               .epsilon = options_.epsilon,
+                               .weight_decay = options_.weight_decay,
+                               .grad_scale = 1.0f,
+                               .correction1 = correction(options_.beta1, steps),
+                               .correction2 = correction(options_.beta2, steps),
+                               .decoupled = decoupled_};
   const Floats grad_floats = grad.floats();
   kernels::adam_f32(parameter.elements(),
                     step,

@@ -17,7 +17,7 @@ struct AdamOptions {
 
 /// g = grad + weight_decay * w; m = beta1 * m + (1 - beta1) * g; v = beta2 * v + (1 - beta2) * g^2;
 /// w -= learning_rate * (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon).
-/// m and v start at 0. t counts the updates of the parameter and stops at 2^24.
+/// m and v start at 0. t counts the updates of the parameter.
 /// State: "m", "v" and "steps".
 /// Source: Kingma and Ba 2015, algorithm 1
 class Adam : public Optimizer {
@@ -33,11 +33,11 @@ class Adam : public Optimizer {
        bool decoupled);
 
  private:
-  void check_state(size_t i) const override;
   void update(size_t i, Tensor& parameter, const Tensor& grad) override;
 
   struct Moments {
-    Tensor m, v, steps;
+    Tensor m, v;
+    IntegerBuffer steps;
   };
   AdamOptions options_;
   bool decoupled_;

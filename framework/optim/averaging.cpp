@@ -21,7 +21,7 @@ constexpr const char* kAverage = "exponential_average";
 
 ExponentialAverage::ExponentialAverage(std::vector<Tensor> tensors,
                                        const ExponentialAverageOptions& options)
-    : decay_(options.decay), tensors_(std::move(tensors)), started_(Tensor::zeros({1})) {
+    : decay_(options.decay), tensors_(std::move(tensors)), started_({1}, {.least = 0, .most = 1}) {
   if (tensors_.empty())
     throw DataError(
         kAverage, "there are no tensors: pass net.parameters(), where net is a network of layers");
@@ -31,20 +31,13 @@ ExponentialAverage::ExponentialAverage(std::vector<Tensor> tensors,
   for (const Tensor& tensor : tensors_) averages_.push_back(Tensor::zeros(tensor.shape()));
 }
 
-void ExponentialAverage::check_loaded() const {
-  const float started = started_.item();
-  if (started != 0.0f && started != 1.0f)
-    throw DataError(kAverage, "state \"started\" holds ", started, ", expected 0 or 1");
-}
-
 void ExponentialAverage::update() {
   const DefaultRounding rounding;
   if (scopes_ > 0)
     throw GraphError(kAverage,
                      "the tensors hold their averages while an AveragedWeights lives: call "
                      "update() after its end");
-  check_loaded();
-  const float decay = started_.item() == 0.0f ? 0.0f : decay_;
+  const float decay = started_.item() == 0 ? 0.0f : decay_;
   for (size_t i = 0; i < tensors_.size(); ++i) {
     const Floats w = tensors_[i].floats();
     float* const average = averages_[i].mutable_data();
@@ -52,19 +45,18 @@ void ExponentialAverage::update() {
       for (int64_t k = begin; k < end; ++k) average[k] = decay * average[k] + (1.0f - decay) * w[k];
     });
   }
-  started_.mutable_data()[0] = 1.0f;
+  started_.fill(1);
 }
 
-std::vector<NamedTensor> ExponentialAverage::state() const {
-  std::vector<NamedTensor> entries{{"started", started_}};
+std::vector<NamedState> ExponentialAverage::state() const {
+  std::vector<NamedState> entries{{"started", started_}};
   for (size_t i = 0; i < averages_.size(); ++i)
     entries.push_back({std::to_string(i) + ".average", averages_[i]});
   return entries;
 }
 
 AveragedWeights::AveragedWeights(ExponentialAverage& average) : average_(average) {
-  average.check_loaded();
-  if (average.started_.item() == 0.0f)
+  if (average.started_.item() == 0)
     throw GraphError(kAverage, "there is no average yet: call update() after each step");
   for (size_t i = 0; i < average.averages_.size(); ++i) {
     const Floats values = average.averages_[i].floats();

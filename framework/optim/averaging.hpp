@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "framework/autograd/named_tensor.hpp"
+#include "framework/autograd/named_state.hpp"
 #include "framework/core/buffer.hpp"
 
 namespace quantrain {
@@ -30,22 +30,19 @@ class ExponentialAverage {
   ExponentialAverage& operator=(const ExponentialAverage&) = delete;
 
   /// Updates the averages with the current values of the tensors.
-  /// Throws: GraphError while an AveragedWeights exists; DataError if the loaded "started" is not 0
-  /// or 1.
+  /// Throws: GraphError while an AveragedWeights exists.
   void update();
-  /// Like Optimizer::state(): "<index of the tensor>.average" and "started". The returned tensors
+  /// Like Optimizer::state(): "<index of the tensor>.average" and "started". The returned entries
   /// are handles on the state itself.
-  std::vector<NamedTensor> state() const;
+  std::vector<NamedState> state() const;
 
  private:
   friend class AveragedWeights;
-  void check_loaded() const;
-
   float decay_;
   std::vector<Tensor> tensors_;
   std::vector<Tensor> averages_;
-  Tensor started_;  // [1]: 0 before the first update, else 1
-  int scopes_ = 0;  // number of existing AveragedWeights
+  IntegerBuffer started_;  // [1]: 0 before the first update, else 1
+  int scopes_ = 0;         // number of existing AveragedWeights
 };
 
 /// During the lifetime of an AveragedWeights, the tensors hold their averages. The destructor

@@ -78,7 +78,14 @@ Tensor Optimizer::add_state(size_t i, const char* what, const Shape& shape, floa
   return tensor;
 }
 
+IntegerBuffer Optimizer::add_count(size_t i, const char* what) {
+  IntegerBuffer count({1}, {.least = 0, .most = kMostCount});
+  state_.push_back({{std::to_string(i) + '.' + what, count}, i});
+  return count;
+}
+
 void Optimizer::check_loaded(State& state) const {
+  if (state.entry.holds_integers()) return;  // load_parameters() checks them
   const std::string& name = state.entry.name;
   const Tensor& tensor = state.entry.tensor;
   if (tensor.version() == state.version) return;
@@ -115,7 +122,7 @@ void Optimizer::check_complete() const {
     if (now == companions_[i] || now == checked) continue;
     checked = now;
     TextStream lacking;
-    for (const NamedTensor& entry : *now) {
+    for (const NamedState& entry : *now) {
       const auto same = [&](const Tensor& own) { return own.same_as(entry.tensor); };
       if (!entry.tensor.grad().defined()) continue;
       if (std::any_of(parameters_.begin(), parameters_.end(), same)) continue;
@@ -177,13 +184,11 @@ void Optimizer::step() {
     if (trained(state.parameter)) check_loaded(state);
   }
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    if (trained(i)) check_state(i);
-  }
-  for (size_t i = 0; i < parameters_.size(); ++i) {
     if (trained(i)) update(i, parameters_[i], parameters_[i].grad());
   }
   for (State& state : state_) {
-    if (trained(state.parameter)) state.version = state.entry.tensor.version();
+    if (trained(state.parameter) && !state.entry.holds_integers())
+      state.version = state.entry.tensor.version();
   }
   Profile::mark(name_);
 }
@@ -200,8 +205,8 @@ void Optimizer::set_learning_rate(float learning_rate) {
   learning_rate_ = learning_rate;
 }
 
-std::vector<NamedTensor> Optimizer::state() const {
-  std::vector<NamedTensor> entries;
+std::vector<NamedState> Optimizer::state() const {
+  std::vector<NamedState> entries;
   for (const State& state : state_) entries.push_back(state.entry);
   return entries;
 }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/autograd/named_tensor.hpp"
+#include "framework/autograd/named_state.hpp"
 #include "framework/autograd/tensor_access.hpp"
 
 namespace quantrain {
@@ -43,9 +43,9 @@ class Optimizer {
 
   const std::vector<Tensor>& parameters() const& { return parameters_; }
   std::vector<Tensor> parameters() && { return std::move(parameters_); }
-  /// The optimizer's state, with the names "<index of the parameter>.<what>". The tensors are
+  /// The optimizer's state, with the names "<index of the parameter>.<what>". The entries are
   /// handles on the state itself, so that save_parameters and load_parameters store and restore it.
-  std::vector<NamedTensor> state() const;
+  std::vector<NamedState> state() const;
 
  protected:
   /// Throws: DataError if there are no parameters; if a parameter is listed twice, is undefined,
@@ -70,11 +70,9 @@ class Optimizer {
                    const char* what,
                    const Shape& shape,
                    float least = std::numeric_limits<float>::lowest());
+  /// Adds a count, at first 0, to the state of parameter i.
+  IntegerBuffer add_count(size_t i, const char* what);
 
-  /// Called before anything is changed.
-  /// Throws: DataError if the state of parameter i is invalid. step() itself checks only that
-  /// loaded values are finite and not below their minimum.
-  virtual void check_state(size_t) const {}
   virtual void update(size_t i, Tensor& parameter, const Tensor& grad) = 0;
 
   const std::string& name() const& { return name_; }
@@ -94,10 +92,11 @@ class Optimizer {
   // What TensorAccess::companions() returned for each parameter when the optimizer was made.
   std::vector<TensorAccess::Companions> companions_;
   struct State {
-    NamedTensor entry;
+    NamedState entry;
     size_t parameter;
-    float least;
-    uint64_t version;  // the last version that step() has written or checked
+    // Of floats: their minimum, and the last version that step() has written or checked.
+    float least = 0.0f;
+    uint64_t version = 0;
   };
   void check_loaded(State& state) const;
 

@@ -17,7 +17,7 @@ bool contains(const std::vector<Tensor>& all, const Tensor& tensor) {
 void check_loss(const Tensor& loss,
                 const Module& net,
                 const Optimizer& optimizer,
-                const std::vector<NamedTensor>& also) {
+                const std::vector<NamedState>& also) {
   if (loss.elements() != 1)
     throw ShapeError(
         "fit", "the loss has shape ", loss.shape(), ", expected one number, such as mean(...)");
@@ -33,7 +33,7 @@ void check_loss(const Tensor& loss,
     trains_net = trains_net || is_of_net;
     trains = trains || is_trained;
     const bool is_known = is_of_net || is_trained || leaf.name().empty() ||
-                          std::any_of(also.begin(), also.end(), [&](const NamedTensor& entry) {
+                          std::any_of(also.begin(), also.end(), [&](const NamedState& entry) {
                             return entry.tensor.same_as(leaf);
                           });
     if (is_known) continue;

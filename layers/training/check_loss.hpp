@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "framework/autograd/named_tensor.hpp"
+#include "framework/autograd/named_state.hpp"
 #include "framework/optim/optimizer.hpp"
 #include "layers/module.hpp"
 
@@ -17,6 +17,6 @@ namespace quantrain {
 void check_loss(const Tensor& loss,
                 const Module& net,
                 const Optimizer& optimizer,
-                const std::vector<NamedTensor>& also);
+                const std::vector<NamedState>& also);
 
 }  // namespace quantrain

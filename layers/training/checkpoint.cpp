@@ -58,11 +58,17 @@ std::string checksum(const TensorFile& file) {
     add_text(key);
     add_text(value);
   }
-  for (const TensorFile::Entry& entry : file.entries()) {
-    add_text(entry.name);
-    add_text(dtype_name(entry.dtype));
-    for (const int64_t extent : entry.shape) add_text(std::to_string(extent));
-    hash.add(entry.bytes);
+  // A file that was read has its entries in the order of their bytes: wide elements first.
+  std::vector<const TensorFile::Entry*> entries;
+  for (const TensorFile::Entry& entry : file.entries()) entries.push_back(&entry);
+  std::stable_sort(entries.begin(), entries.end(), [](const auto* a, const auto* b) {
+    return dtype_size(a->dtype) > dtype_size(b->dtype);
+  });
+  for (const TensorFile::Entry* entry : entries) {
+    add_text(entry->name);
+    add_text(dtype_name(entry->dtype));
+    for (const int64_t extent : entry->shape) add_text(std::to_string(extent));
+    hash.add(entry->bytes);
   }
   return std::to_string(hash.value());
 }
@@ -107,19 +113,14 @@ Checkpoints::Checkpoints(CheckpointOptions options) : options_(std::move(options
 }
 
 void Checkpoints::save(int64_t step,
-                       std::span<const NamedTensor> tensors,
+                       std::span<const NamedState> state,
                        const std::string& position) const {
   if (step < 0) throw DataError("checkpoint", "step is ", step, ", expected 0 or more");
   TensorFile file;
   set_format(file, kFormat, kVersion);
   file.metadata["configuration"] = options_.configuration;
   file.metadata["position"] = position;
-  for (const NamedTensor& entry : tensors) {
-    const Floats values = entry.tensor.floats();
-    file.add<float>(entry.name,
-                    entry.tensor.shape(),
-                    {values.data(), static_cast<size_t>(entry.tensor.elements())});
-  }
+  add_state(file, state);
   file.metadata["checksum"] = checksum(file);
   save_safetensors(path_of(options_.folder, step), file);
 
@@ -135,7 +136,7 @@ void Checkpoints::save(int64_t step,
   }
 }
 
-std::optional<std::string> Checkpoints::load(std::span<const NamedTensor> tensors) const {
+std::optional<std::string> Checkpoints::load(std::span<const NamedState> state) const {
   std::vector<int64_t> steps = steps_in(options_.folder);
   for (; !steps.empty(); steps.pop_back()) {
     const std::string path = path_of(options_.folder, steps.back());
@@ -159,7 +160,7 @@ std::optional<std::string> Checkpoints::load(std::span<const NamedTensor> tensor
     std::string position = file.metadata_at("position");
     file.metadata.clear();
     set_format(file, "quantrain", "1");
-    load_parameters(path, file, tensors);
+    load_parameters(path, file, state);
     return position;
   }
   return std::nullopt;

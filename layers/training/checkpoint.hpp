@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "framework/autograd/named_tensor.hpp"
+#include "framework/autograd/named_state.hpp"
 
 namespace quantrain {
 
@@ -35,16 +35,16 @@ class Checkpoints {
   /// position: UTF-8 text that load() returns.
   /// Throws: DataError if step is negative or the checkpoint cannot be written. Existing
   /// checkpoints then stay.
-  void save(int64_t step, std::span<const NamedTensor> tensors, const std::string& position) const;
+  void save(int64_t step, std::span<const NamedState> state, const std::string& position) const;
 
-  /// Reads the latest checkpoint into the tensors and returns its position, or nullopt if there is
+  /// Reads the latest checkpoint into the state and returns its position, or nullopt if there is
   /// no checkpoint. With options.skip_damaged, skips files that cannot be read, are damaged or are
   /// no checkpoints.
   /// Throws: DataError naming the file if it has another configuration; if it lacks one of the
-  /// tensors, has another tensor, or has a tensor in another shape; or if the value of a constant
-  /// differs. Without options.skip_damaged, also if it cannot be read, is damaged or is no
-  /// checkpoint. On an error, nothing changes.
-  std::optional<std::string> load(std::span<const NamedTensor> tensors) const;
+  /// entries, has another entry, or has an entry of another type or shape; if an integer is outside
+  /// of its range; or if the value of a constant differs. Without options.skip_damaged, also if it
+  /// cannot be read, is damaged or is no checkpoint. On an error, nothing changes.
+  std::optional<std::string> load(std::span<const NamedState> state) const;
 
  private:
   CheckpointOptions options_;

@@ -35,8 +35,7 @@ class Run {
       if (!file.empty()) check_writable(file);
     }
     if (keeps_best()) {
-      for (const NamedTensor& entry : state(net))
-        best_.push_back({entry.name, Tensor::zeros(entry.tensor.shape())});
+      for (const NamedState& entry : state(net)) best_.push_back(entry.copy());
     }
   }
 
@@ -85,11 +84,11 @@ class Run {
   }
   bool has_all_steps() const { return options_.steps > 0 && at_.steps >= options_.steps; }
 
-  /// All tensors that a resumed run needs. They share their values with the originals.
-  std::vector<NamedTensor> tensors() const {
-    std::vector<NamedTensor> all;
-    const auto add = [&all](const char* prefix, std::vector<NamedTensor> entries) {
-      for (NamedTensor& entry : entries) {
+  /// All state that a resumed run needs. The entries share their values with the originals.
+  std::vector<NamedState> whole_state() const {
+    std::vector<NamedState> all;
+    const auto add = [&all](const char* prefix, std::vector<NamedState> entries) {
+      for (NamedState& entry : entries) {
         entry.name = prefix + entry.name;
         all.push_back(std::move(entry));
       }
@@ -102,7 +101,7 @@ class Run {
   }
 
   void resume() {
-    const std::optional<std::string> position = checkpoints_->load(tensors());
+    const std::optional<std::string> position = checkpoints_->load(whole_state());
     if (!position) return;
     at_ = position_from(*position);
     if (!at_.ended && at_.loader != loader_text()) {
@@ -142,7 +141,7 @@ class Run {
   void save() {
     at_.loader = loader_text();
     at_.learning_rate = optimizer_.learning_rate();  // callbacks may have changed it
-    if (checkpoints_) checkpoints_->save(at_.steps, tensors(), to_text(at_));
+    if (checkpoints_) checkpoints_->save(at_.steps, whole_state(), to_text(at_));
   }
 
   void run_epoch(const std::function<Tensor(Batch&)>& loss) {
@@ -262,13 +261,11 @@ class Run {
   }
 
   void copy_values(bool restore) {
-    const std::vector<NamedTensor> own = state(net_);
+    std::vector<NamedState> own = state(net_);
     for (size_t i = 0; i < own.size(); ++i) {
       if (own[i].constant) continue;
-      const Tensor& from = restore ? best_[i].tensor : own[i].tensor;
-      Tensor to = restore ? own[i].tensor : best_[i].tensor;
-      const Floats values = from.floats();
-      std::copy_n(values.data(), from.elements(), to.mutable_data());
+      NamedState& to = restore ? own[i] : best_[i];
+      to.copy_values(restore ? best_[i] : own[i]);
     }
   }
 
@@ -290,7 +287,7 @@ class Run {
   DataLoader& loader_;
   const FitOptions& options_;
   std::optional<Checkpoints> checkpoints_;
-  std::vector<NamedTensor> best_;
+  std::vector<NamedState> best_;
   TrainingPosition at_;
   bool stepped_ = false;
   bool checked_ = false;  // the first loss

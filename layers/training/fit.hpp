@@ -47,7 +47,7 @@ struct FitOptions {
   CheckpointOptions checkpoints = {};
   /// Tensors that checkpoints hold in addition to the states of module and optimizer, such as
   /// averaged weights, or parameters that the loss uses and that you train yourself.
-  std::vector<NamedTensor> also = {};
+  std::vector<NamedState> also = {};
   std::string label = {};  ///< print progress under this name, such as "float"; empty: no progress
   std::string log = {};    ///< file for to_json() of each epoch, one per line; empty: none
   std::string page = {};   ///< file for training_page() at the end; empty: none

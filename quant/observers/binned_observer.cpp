@@ -5,7 +5,6 @@
 
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
-#include "quant/observers/exact_count.hpp"
 
 namespace quantrain::quant {
 namespace {
@@ -65,17 +64,16 @@ BinnedObserver::BinnedObserver(int bins, ObserverShape shape)
   }
   range_ = add_state("range", {channels(), 2});
   grid_ = add_state("grid", {channels(), 2});
-  histogram_ = add_state("histogram", {channels(), bins_, 2});
+  histogram_ = add_counts("histogram", {channels(), bins_});
 }
 
 Bins BinnedObserver::read(int64_t channel) const {
   const float* const range = range_.data() + 2 * channel;
   const float* const grid = grid_.data() + 2 * channel;
-  const float* const histogram = histogram_.data() + 2 * bins_ * channel;
+  const auto histogram = histogram_.values().subspan(static_cast<size_t>(bins_ * channel));
   Bins bins{{range[0], range[1]}, static_cast<int64_t>(grid[0]), grid[1], {}};
   const Grid used = grid_at(bins.range, std::ilogb(bins.width));
-  for (int64_t j = bins.first; j < used.end; ++j)
-    bins.counts.push_back(get_count(histogram + 2 * (j - bins.first)));
+  bins.counts.assign(histogram.begin(), histogram.begin() + (used.end - bins.first));
   return bins;
 }
 
@@ -128,14 +126,13 @@ void BinnedObserver::accumulate(const Batch& batch, std::span<const Range> extre
   for (size_t i = 0; i < partial.size(); ++i)
     counts[i / (width * static_cast<size_t>(blocks)) * width + i % width] += partial[i];
 
+  histogram_.set(counts);
   for (size_t c = 0; c < ranges.size(); ++c) {
     range_.mutable_data()[2 * c] = ranges[c].min;
     range_.mutable_data()[2 * c + 1] = ranges[c].max;
     grid_.mutable_data()[2 * c] = static_cast<float>(grids[c].first);
     grid_.mutable_data()[2 * c + 1] = std::ldexp(1.0f, grids[c].exponent);
   }
-  float* const histogram = histogram_.mutable_data();
-  for (size_t i = 0; i < counts.size(); ++i) set_count(histogram + 2 * i, counts[i]);
 }
 
 std::vector<Range> BinnedObserver::choose_ranges(const QType& type, QScheme scheme) const {
@@ -185,19 +182,12 @@ void BinnedObserver::check_state() const {
            first * width);
     }
     const auto begin = static_cast<int64_t>(first);
+    int64_t sum = 0;
     for (int64_t i = 0; i < bins_; ++i) {
-      const float* const count = histogram_.data() + 2 * (c * bins_ + i);
-      if (!is_count(count)) {
-        fail("histogram",
-             "bin ",
-             i,
-             " holds an invalid count {",
-             count[0],
-             ", ",
-             count[1],
-             "}, expected two whole numbers in [0, 2^24)");
-      }
-      if ((begin + i < used.first || begin + i >= used.end) && get_count(count) != 0) {
+      const int64_t count = histogram_.values()[static_cast<size_t>(c * bins_ + i)];
+      sum += count;
+      if (sum > kMostCount) fail("histogram", "the counts up to bin ", i, " exceed 2^53");
+      if ((begin + i < used.first || begin + i >= used.end) && count != 0) {
         fail(
             "histogram", "bin ", i, " counts values outside of [", range.min, ", ", range.max, "]");
       }

@@ -23,7 +23,7 @@ struct Bins {
 /// width doubles and the bins merge in pairs. So the counts are the same as if all values had been
 /// counted at the final width, for any order of the batches and any number of threads.
 /// State: "range" [channels, 2], min and max; "grid" [channels, 2], first and width; "histogram"
-/// [channels, bins, 2], counts as in exact_count.hpp.
+/// [channels, bins], counts.
 class BinnedObserver : public Observer {
  public:
   static constexpr int kFewestBins = 64;
@@ -48,7 +48,7 @@ class BinnedObserver : public Observer {
   int64_t bins_;
   Tensor range_;
   Tensor grid_;
-  Tensor histogram_;
+  IntegerBuffer histogram_;
 };
 
 }  // namespace quantrain::quant

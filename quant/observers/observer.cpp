@@ -1,6 +1,7 @@
 #include "quant/observers/observer.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -8,7 +9,6 @@
 #include "framework/core/error.hpp"
 #include "framework/core/rounding.hpp"
 #include "framework/kernels/float/ranges.hpp"
-#include "quant/observers/exact_count.hpp"
 
 namespace quantrain::quant {
 namespace {
@@ -16,24 +16,18 @@ namespace {
 // Saves the state, and restores it at the end of the scope.
 class Untouched {
  public:
-  explicit Untouched(const std::vector<NamedTensor>& state) : state_(state) {
-    for (const NamedTensor& entry : state) {
-      const float* const x = entry.tensor.data();
-      values_.emplace_back(x, x + entry.tensor.elements());
-    }
+  explicit Untouched(std::vector<NamedState> state) : state_(std::move(state)) {
+    for (const NamedState& entry : state_) values_.push_back(entry.copy());
   }
   ~Untouched() {
-    for (size_t i = 0; i < state_.size(); ++i) {
-      Tensor tensor = state_[i].tensor;
-      std::copy(values_[i].begin(), values_[i].end(), tensor.mutable_data());
-    }
+    for (size_t i = 0; i < state_.size(); ++i) state_[i].copy_values(values_[i]);
   }
   Untouched(const Untouched&) = delete;
   Untouched& operator=(const Untouched&) = delete;
 
  private:
-  const std::vector<NamedTensor>& state_;
-  std::vector<std::vector<float>> values_;
+  std::vector<NamedState> state_;
+  std::vector<NamedState> values_;
 };
 
 }  // namespace
@@ -48,19 +42,31 @@ Observer::Observer(ObserverShape shape) : shape_(std::move(shape)) {
                      " channels: expected 1 channel with axis -1, which means no axis, or at least "
                      "1 along an axis");
   }
-  counts_ = add_state("counts", {2, 2});
+  counts_ = add_counts("counts", {2});
 }
 
 std::string Observer::where() const {
   return name().empty() ? std::string(kind()) + " observer" : name();
 }
 
-Tensor Observer::add_state(std::string name, const Shape& shape) {
-  for (const NamedTensor& entry : state_) {
-    if (entry.name == name) throw QuantError("observer", "two states are named \"", name, "\"");
+void Observer::add(NamedState entry) {
+  for (const NamedState& known : state_) {
+    if (known.name == entry.name)
+      throw QuantError("observer", "two states are named \"", entry.name, "\"");
   }
-  state_.push_back({std::move(name), Tensor::zeros(shape)});
-  return state_.back().tensor;
+  state_.push_back(std::move(entry));
+}
+
+Tensor Observer::add_state(std::string name, const Shape& shape) {
+  Tensor tensor = Tensor::zeros(shape);
+  add({std::move(name), tensor});
+  return tensor;
+}
+
+IntegerBuffer Observer::add_counts(std::string name, const Shape& shape) {
+  IntegerBuffer counts(shape, {.least = 0, .most = kMostCount});
+  add({std::move(name), counts});
+  return counts;
 }
 
 void Observer::check_channels(int64_t channels) const {
@@ -135,7 +141,7 @@ void Observer::take(const Batch& batch, std::span<const Range> extremes, int64_t
   check_finite(extremes, "the batch holds a");
   const int64_t batches = count();
   const int64_t before = this->samples();
-  if (samples < 0 || samples >= kCountLimit - before) {
+  if (samples < 0 || samples > kMostCount - before || batches == kMostCount) {
     throw DataError(
         where(), kind(), " observer: cannot count ", samples, " samples after ", before);
   }
@@ -145,8 +151,7 @@ void Observer::take(const Batch& batch, std::span<const Range> extremes, int64_t
     check_state();
   }
   accumulate(batch, extremes);
-  set_count(counts_.mutable_data(), batches + 1);
-  set_count(counts_.mutable_data() + 2, before + samples);
+  counts_.set(std::array{batches + 1, before + samples});
 }
 
 std::vector<Range> Observer::ranges(const QType& type, QScheme scheme) const {
@@ -178,32 +183,14 @@ QParams Observer::params_of(const Tensor& x, const QType& type, QScheme scheme) 
   return params(type, scheme);
 }
 
-int64_t Observer::count() const {
-  const float* const counts = counts_.data();
-  if (!is_count(counts) || !is_count(counts + 2)) {
-    throw DataError(where(),
-                    kind(),
-                    " observer: state \"counts\" holds invalid counts: batches {",
-                    counts[0],
-                    ", ",
-                    counts[1],
-                    "}, samples {",
-                    counts[2],
-                    ", ",
-                    counts[3],
-                    "}");
-  }
-  return get_count(counts);
-}
-
-int64_t Observer::samples() const {
-  count();  // throws if the state holds no valid counts
-  return get_count(counts_.data() + 2);
-}
-
 void Observer::reset() {
-  for (NamedTensor& entry : state_)
-    std::fill_n(entry.tensor.mutable_data(), entry.tensor.elements(), 0.0f);
+  for (NamedState& entry : state_) {
+    if (entry.holds_integers()) {
+      entry.integers.fill(0);
+    } else {
+      std::fill_n(entry.tensor.mutable_data(), entry.tensor.elements(), 0.0f);
+    }
+  }
 }
 
 }  // namespace quantrain::quant

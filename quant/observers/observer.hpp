@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "framework/arithmetic/qparams.hpp"
-#include "framework/autograd/named_tensor.hpp"
+#include "framework/autograd/named_state.hpp"
 
 namespace quantrain::quant {
 
@@ -58,9 +58,8 @@ class Observer {
 
   /// count() is the number of batches observed. samples() is the sum of the batches' first extents
   /// (a scalar counts as one sample).
-  /// Throws: DataError if the state is invalid.
-  int64_t count() const;
-  int64_t samples() const;
+  int64_t count() const { return counts_.values()[0]; }
+  int64_t samples() const { return counts_.values()[1]; }
   /// Forgets all observed values: sets every state to 0.
   void reset();
 
@@ -70,12 +69,11 @@ class Observer {
   std::string name() const&& { return shape_.name; }
   void set_name(std::string name) { shape_.name = std::move(name); }
 
-  /// Everything that the observer has accumulated. The tensors share memory with the observer, so
-  /// writing to them sets its state. "counts" [2, 2] holds batches and samples, as in
-  /// exact_count.hpp; the other tensors depend on the kind. Their values are ignored if the number
-  /// of batches is 0.
-  const std::vector<NamedTensor>& state() const& { return state_; }
-  std::vector<NamedTensor> state() const&& { return state_; }
+  /// Everything that the observer has accumulated. The entries share memory with the observer, so
+  /// writing to them sets its state. "counts" [2] holds the numbers of batches and samples; the
+  /// other entries depend on the kind. Their values are ignored if the number of batches is 0.
+  const std::vector<NamedState>& state() const& { return state_; }
+  std::vector<NamedState> state() const&& { return state_; }
 
  protected:
   /// Throws: QuantError if there is no channel, or if there are several channels but no axis.
@@ -99,20 +97,23 @@ class Observer {
   /// use of a state that has seen a batch.
   virtual void check_state() const = 0;
 
-  /// Adds a tensor of zeros to the state, and returns it. Throws: QuantError if the name is taken.
+  /// Adds a tensor of zeros, or counts from 0 to kMostCount, to the state, and returns it.
+  /// Throws: QuantError if the name is taken.
   Tensor add_state(std::string name, const Shape& shape);
+  IntegerBuffer add_counts(std::string name, const Shape& shape);
   /// Throws: DataError naming layer, kind and channel if a range is not finite.
   void check_finite(std::span<const Range> ranges, const char* what) const;
   /// The layer, or the kind if the layer has no name; for errors.
   std::string where() const;
 
  private:
+  void add(NamedState entry);
   void check_channels(int64_t channels) const;
   void take(const Batch& batch, std::span<const Range> extremes, int64_t samples);
 
   ObserverShape shape_;
-  std::vector<NamedTensor> state_;
-  Tensor counts_;
+  std::vector<NamedState> state_;
+  IntegerBuffer counts_;  // [2]: batches, samples
 };
 
 }  // namespace quantrain::quant

@@ -20,11 +20,12 @@ struct Folding {
   float epsilon = 1e-5f;
   float momentum = 0.1f;
   bool training = true;  ///< mode of the batch norm; the product may be in another mode
-  Tensor frozen = Tensor::zeros({1});  ///< 1: training no longer uses batch statistics
+  /// [1]; 1: training no longer uses batch statistics
+  IntegerBuffer frozen{{1}, {.least = 0, .most = 1}};
 
   Folding(std::string layer_path, const BatchNorm& layer);
-  void freeze(bool on) { frozen.mutable_data()[0] = on ? 1.0f : 0.0f; }
-  bool uses_batch_statistics() const { return training && frozen.data()[0] == 0.0f; }
+  void freeze(bool on) { frozen.fill(on ? 1 : 0); }
+  bool uses_batch_statistics() const { return training && frozen.item() == 0; }
 };
 
 /// w' = w * factor, b' = beta + (b - running_mean) * factor, factor = gamma / sqrt(running_var +

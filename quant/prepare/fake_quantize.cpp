@@ -83,8 +83,7 @@ FakeQuantize::FakeQuantize(FakeQuantizeConfig config, std::unique_ptr<Observer> 
     if (config_.estimator == Estimator::kLearned) config_.estimator = Estimator::kClamped;
   }
   const bool learned = config_.estimator == Estimator::kLearned;
-  for (const auto& [name, value] : type_constants(config_.type, learned))
-    add_constant(name, Tensor::full({1}, value));
+  for (NamedState& entry : type_constants(config_.type, learned)) add_buffer(std::move(entry));
   if (known_) {
     add_buffer("phase", saved_phase());
     return;
@@ -92,11 +91,13 @@ FakeQuantize::FakeQuantize(FakeQuantizeConfig config, std::unique_ptr<Observer> 
   const Shape per_channel{config_.channels};
   scale_ = Tensor::full(per_channel, 1.0f);
   scale_ = learned ? add_parameter("scale", scale_) : add_buffer("scale", scale_);
-  zero_point_ = add_buffer("zero_point", Tensor::zeros(per_channel));
-  initialized_ = add_buffer("initialized", Tensor::zeros({1}));
+  zero_point_ = add_buffer("zero_point", zero_points(config_.channels, config_.type));
+  initialized_ = add_buffer("initialized", IntegerBuffer({1}, {.least = kNone, .most = kGiven}));
   add_buffer("phase", saved_phase());
-  for (const NamedTensor& state : observer_->state())
-    add_buffer("observer." + state.name, state.tensor);
+  for (NamedState entry : observer_->state()) {
+    entry.name = "observer." + entry.name;
+    add_buffer(std::move(entry));
+  }
 }
 
 FakeQuantize::FakeQuantize(const QParams& params, Estimator estimator)
@@ -121,19 +122,15 @@ QParams FakeQuantize::params() const {
     params.scale.push_back(config_.estimator == Estimator::kLearned
                                ? std::max(scale_.data()[c], kSmallestLearnedScale)
                                : scale_.data()[c]);
-    params.zero_point.push_back(saved_integer(
-        zero_point_.data()[c], config_.type.qmin(), config_.type.qmax(), "zero_point"));
+    params.zero_point.push_back(static_cast<int32_t>(zero_point_.values()[static_cast<size_t>(c)]));
   }
   return params;
 }
 
-void FakeQuantize::store(const QParams& params) {
+void FakeQuantize::store(const QParams& params, Origin origin) {
+  zero_point_.set(std::vector<int64_t>(params.zero_point.begin(), params.zero_point.end()));
   std::copy(params.scale.begin(), params.scale.end(), scale_.mutable_data());
-  std::transform(params.zero_point.begin(),
-                 params.zero_point.end(),
-                 zero_point_.mutable_data(),
-                 [](int32_t zero) { return static_cast<float>(zero); });
-  initialized_.mutable_data()[0] = 1.0f;
+  initialized_.fill(origin);
 }
 
 void FakeQuantize::update_params(const QParams& params) {
@@ -146,8 +143,7 @@ void FakeQuantize::update_params(const QParams& params) {
                      "] of the operation's results, and cannot be set");
   }
   check_given(params, config_.type, config_.axis, config_.channels, place(type()));
-  store(params);
-  initialized_.mutable_data()[0] = static_cast<float>(kGiven);
+  store(params, kGiven);
 }
 
 void FakeQuantize::check_input(const Tensor& x) const {
@@ -214,9 +210,9 @@ void FakeQuantize::observe(const Tensor& x) {
 
 void FakeQuantize::choose() {
   if (config_.estimator != Estimator::kLearned)
-    store(observer_->params(config_.type, config_.scheme));
+    store(observer_->params(config_.type, config_.scheme), kChosen);
   else if (start_ && !is_initialized())
-    store(*start_);
+    store(*start_, kChosen);
   start_.reset();
 }
 
@@ -242,7 +238,7 @@ void FakeQuantize::end_calibration(bool complete) noexcept {
         why_no_params_.clear();
       }
     } catch (const std::exception& error) {
-      initialized_.mutable_data()[0] = 0.0f;
+      initialized_.fill(kNone);
       why_no_params_ = error.what();
     }
   }

@@ -71,9 +71,8 @@ class FakeQuantize : public Module, public PhasedSlot {
   /// channels is not the configured one; QuantError if the parameters were given or are frozen. On
   /// an error, nothing changes.
   void calibrate(const Tensor& x);
-  /// Whether there are parameters. This function and is_given() throw DataError if a loaded state
-  /// has anything but 0, 1 or 2 in "initialized".
-  bool is_initialized() const { return origin() != 0; }
+  /// Whether there are parameters.
+  bool is_initialized() const { return origin() != kNone; }
   /// Whether the parameters never change. True if the constructor or update_params() set them (the
   /// saved state records this), or if they follow from config().range.
   bool is_given() const { return origin() == kGiven; }
@@ -103,16 +102,14 @@ class FakeQuantize : public Module, public PhasedSlot {
   void end_calibration(bool complete) noexcept override;
 
  private:
-  static constexpr int32_t kGiven = 2;
-  int32_t origin() const {
-    return known_ ? kGiven : saved_integer(initialized_.data()[0], 0, kGiven, "initialized");
-  }
+  enum Origin : int64_t { kNone, kChosen, kGiven };  // of the parameters
+  int64_t origin() const { return known_ ? kGiven : initialized_.item(); }
 
   void check_input(const Tensor& x) const;
   void observe(const Tensor& x);
   void choose();
   QParams start(const Tensor& x) const;
-  void store(const QParams& params);
+  void store(const QParams& params, Origin origin);
   FakeQuantizeOptions options_for(const Tensor& x) const;
 
   FakeQuantizeConfig config_;
@@ -122,8 +119,8 @@ class FakeQuantize : public Module, public PhasedSlot {
   bool observed_ = false;      // whether values were observed since the current Calibration began
   std::string why_no_params_;  // why the last Calibration chose no parameters
   Tensor scale_;               // [channels]; trainable if learned
-  Tensor zero_point_;          // [channels]
-  Tensor initialized_;         // [1]: 0 none, 1 observed or learned, 2 given
+  IntegerBuffer zero_point_;   // [channels]
+  IntegerBuffer initialized_;  // [1]: an Origin; kChosen if observed or learned
 };
 
 }  // namespace quantrain::quant

@@ -106,13 +106,13 @@ InputQuantize::InputQuantize(QParams params,
   if (!(params_.type == kInputType))
     throw QuantError(input_, "an input has unsigned codes of 8 bits, got ", params_);
   if (features_ != nullptr && features_->empty()) features_ = nullptr;
-  add_constant("scale", tensor_of(params_.scale));
-  add_constant("zero_point", tensor_of({static_cast<float>(params_.zero_point[0])}));
+  add_buffer({"scale", tensor_of(params_.scale), true});
+  add_buffer({"zero_point", IntegerBuffer({1}, {.value = params_.zero_point[0]}), true});
   add_buffer("phase", saved_phase());
   if (features_ == nullptr) return;
   validate(*features_, features_->size(), input_);
-  add_constant("feature_offset", tensor_of(features_->offset));
-  add_constant("feature_scale", tensor_of(features_->scale));
+  add_buffer({"feature_offset", tensor_of(features_->offset), true});
+  add_buffer({"feature_scale", tensor_of(features_->scale), true});
 }
 
 Tensor InputQuantize::forward(const Tensor& x) {

@@ -6,7 +6,8 @@
 namespace quantrain::quant {
 namespace {
 
-float saved(Phase phase) { return static_cast<float>(static_cast<int>(phase)); }
+constexpr auto kFirst = static_cast<int64_t>(Phase::kTraining);
+constexpr auto kLast = static_cast<int64_t>(Phase::kFrozen);
 
 }  // namespace
 
@@ -19,28 +20,18 @@ std::string_view to_string(Phase phase) {
   return "unknown";
 }
 
-int32_t saved_integer(float value, int32_t lowest, int32_t highest, std::string_view what) {
-  const bool inside = value >= static_cast<float>(lowest) && value <= static_cast<float>(highest);
-  if (!inside || value != static_cast<float>(static_cast<int32_t>(value))) {
-    throw DataError("state",
-                    "the loaded state holds ",
-                    what,
-                    ' ',
-                    value,
-                    ", expected a whole number from ",
-                    lowest,
-                    " to ",
-                    highest);
-  }
-  return static_cast<int32_t>(value);
+std::vector<NamedState> type_constants(const QType& type, bool learned) {
+  const auto constant = [](const char* name, int64_t value) {
+    return NamedState(name, IntegerBuffer({1}, {.value = value}), true);
+  };
+  return {constant("bits", type.bits),
+          constant("signed", type.is_signed),
+          constant("narrow", type.narrow),
+          constant("learned", learned)};
 }
 
-std::vector<std::pair<const char*, float>> type_constants(const QType& type, bool learned) {
-  const auto number = [](bool value) { return value ? 1.0f : 0.0f; };
-  return {{"bits", static_cast<float>(type.bits)},
-          {"signed", number(type.is_signed)},
-          {"narrow", number(type.narrow)},
-          {"learned", number(learned)}};
+IntegerBuffer zero_points(int64_t channels, const QType& type) {
+  return IntegerBuffer({channels}, {.least = type.qmin(), .most = type.qmax()});
 }
 
 void check_given(
@@ -67,7 +58,7 @@ std::string PhasedSlot::place(std::string_view type) const {
 }
 
 PhasedSlot::PhasedSlot(Simulation simulation)
-    : phase_(Tensor::full({1}, saved(Phase::kTraining))), simulation_(simulation) {}
+    : phase_({1}, {.value = kFirst, .least = kFirst, .most = kLast}), simulation_(simulation) {}
 
 Phase PhasedSlot::phase() const {
   switch (scope_) {
@@ -79,19 +70,13 @@ Phase PhasedSlot::phase() const {
   return stored();
 }
 
-Phase PhasedSlot::stored() const {
-  constexpr auto kFirst = static_cast<int32_t>(Phase::kTraining);
-  constexpr auto kLast = static_cast<int32_t>(Phase::kFrozen);
-  return static_cast<Phase>(saved_integer(phase_.data()[0], kFirst, kLast, "phase"));
-}
-
 void PhasedSlot::set_phase(Phase phase) {
   if (phase == Phase::kCalibrating) {
     throw QuantError(
         "phase",
         "calibrating is a scope and cannot be set: use calibrate(net, batches) or Calibration");
   }
-  phase_.mutable_data()[0] = saved(phase);
+  phase_.fill(static_cast<int64_t>(phase));
 }
 
 Simulation PhasedSlot::simulation() const {

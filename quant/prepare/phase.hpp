@@ -3,11 +3,10 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "framework/arithmetic/qparams.hpp"
-#include "framework/autograd/tensor.hpp"
+#include "framework/autograd/named_state.hpp"
 
 namespace quantrain::quant {
 
@@ -28,14 +27,11 @@ enum class Simulation {
   kFloat,    ///< floats that were quantized and dequantized, as in other frameworks
 };
 
-/// Reads a whole number in [lowest, highest] that a slot keeps as a float in its state. The state
-/// may have been loaded from a file.
-/// Throws: DataError naming `what` if the value is not such a number.
-int32_t saved_integer(float value, int32_t lowest, int32_t highest, std::string_view what);
-
-/// What the numbers of a slot's state mean, by name, to be added as constants. So a state of
-/// another type, or of a scale that is learned where this one is not, cannot be loaded.
-std::vector<std::pair<const char*, float>> type_constants(const QType& type, bool learned);
+/// What the numbers of a slot's state mean, as constants. So a state of another type, or of a scale
+/// that is learned where this one is not, cannot be loaded.
+std::vector<NamedState> type_constants(const QType& type, bool learned);
+/// Zero points [channels] of this type, at first 0.
+IntegerBuffer zero_points(int64_t channels, const QType& type);
 
 /// Checks that parameters given to a slot are valid, and have the slot's type, axis and number of
 /// channels.
@@ -53,7 +49,7 @@ class PhasedSlot {
   PhasedSlot& operator=(PhasedSlot&&) = default;
 
   /// kCalibrating within a Calibration, kFrozen in a DeployedMode, else the saved phase. The state
-  /// stores 1 for training and 2 for frozen. Throws: as saved_integer().
+  /// stores 1 for training and 2 for frozen.
   Phase phase() const;
   /// Throws: QuantError for kCalibrating, which only a Calibration sets.
   void set_phase(Phase phase);
@@ -74,9 +70,9 @@ class PhasedSlot {
   std::string place(std::string_view type) const;
   /// Whether values pass unchanged, because a Calibration or FloatMode is open.
   bool in_float() const { return scope_ == ScopeKind::kCalibration || scope_ == ScopeKind::kFloat; }
-  /// The saved phase, a tensor [1] that the module registers as a buffer.
-  const Tensor& saved_phase() const { return phase_; }
-  /// Whether the saved phase is kFrozen, whatever scope is open. Throws: as saved_integer().
+  /// The saved phase [1], which the module registers as a buffer.
+  const IntegerBuffer& saved_phase() const { return phase_; }
+  /// Whether the saved phase is kFrozen, whatever scope is open.
   bool is_saved_frozen() const { return stored() == Phase::kFrozen; }
   /// Called when a Calibration ends; complete is false if an exception ended it.
   virtual void end_calibration(bool /*complete*/) noexcept {}
@@ -85,10 +81,10 @@ class PhasedSlot {
   friend class SlotScope;
   enum class ScopeKind { kNone, kFloat, kCalibration, kDeployed };
 
-  Phase stored() const;
+  Phase stored() const { return static_cast<Phase>(phase_.item()); }
 
   std::string layer_;
-  Tensor phase_;
+  IntegerBuffer phase_;
   Simulation simulation_;
   ScopeKind scope_ = ScopeKind::kNone;
 };

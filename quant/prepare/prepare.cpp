@@ -110,10 +110,10 @@ std::shared_ptr<InputQuantize> input_slot(const Tensor& example,
 
 // Attaches a list of the new parameters to each old parameter. An optimizer that has only the old
 // parameters finds the list, and refuses to step.
-void announce_new_parameters(const Module& net, const std::vector<NamedTensor>& before) {
-  auto added = std::make_shared<std::vector<NamedTensor>>();
-  for (NamedTensor& entry : net.named_parameters()) {
-    const bool known = std::any_of(before.begin(), before.end(), [&](const NamedTensor& old) {
+void announce_new_parameters(const Module& net, const std::vector<NamedState>& before) {
+  auto added = std::make_shared<std::vector<NamedState>>();
+  for (NamedState& entry : net.named_parameters()) {
+    const bool known = std::any_of(before.begin(), before.end(), [&](const NamedState& old) {
       return old.tensor.same_as(entry.tensor);
     });
     if (known) continue;
@@ -121,7 +121,7 @@ void announce_new_parameters(const Module& net, const std::vector<NamedTensor>& 
     added->push_back(std::move(entry));
   }
   if (added->empty()) return;
-  for (NamedTensor entry : before) TensorAccess::set_companions(entry.tensor, added);
+  for (NamedState entry : before) TensorAccess::set_companions(entry.tensor, added);
 }
 
 void prepare(Module& net,
@@ -153,7 +153,7 @@ void prepare(Module& net,
     slot->set_simulation(config.simulation);
     slots.push_back(plugged(std::move(slot), net));
   }
-  const std::vector<NamedTensor> before = net.named_parameters();
+  const std::vector<NamedState> before = net.named_parameters();
   net.slots().inputs.assign(slots.begin(), slots.end());
   for (const Site& site : survey.sites()) plug(site, config, purpose);
   announce_new_parameters(net, before);

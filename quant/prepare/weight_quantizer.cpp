@@ -64,11 +64,11 @@ WeightQuantizer::WeightQuantizer(const WeightConfig& config,
   scale_ = Tensor::full({channels}, 1.0f);
   if (learned) start_scale(own);
   scale_ = learned ? add_parameter("scale", scale_) : add_buffer("scale", scale_);
-  zero_point_ = add_buffer("zero_point", Tensor::zeros({channels}));
-  given_ = add_buffer("given", Tensor::zeros({1}));
+  const QType type = empty_params().type;
+  zero_point_ = add_buffer("zero_point", zero_points(channels, type));
+  given_ = add_buffer("given", IntegerBuffer({1}, {.least = 0, .most = 1}));
   add_buffer("phase", saved_phase());
-  for (const auto& [name, value] : type_constants(empty_params().type, learned))
-    add_constant(name, Tensor::full({1}, value));
+  for (NamedState& entry : type_constants(type, learned)) add_buffer(std::move(entry));
 }
 
 void WeightQuantizer::start_scale(const Weights& own) {
@@ -98,12 +98,9 @@ void WeightQuantizer::set_params(const QParams& params) {
                      params,
                      ": affine weights exist in simulation only (WeightConfig::scheme)");
   }
+  zero_point_.set(std::vector<int64_t>(params.zero_point.begin(), params.zero_point.end()));
   std::copy(params.scale.begin(), params.scale.end(), scale_.mutable_data());
-  std::transform(params.zero_point.begin(),
-                 params.zero_point.end(),
-                 zero_point_.mutable_data(),
-                 [](int32_t zero) { return static_cast<float>(zero); });
-  given_.mutable_data()[0] = 1.0f;
+  given_.fill(1);
 }
 
 /// Parameters with a type and an axis, but no scales and zero points yet.
@@ -117,8 +114,7 @@ QParams WeightQuantizer::given_params() const {
   QParams params = empty_params();
   for (int64_t c = 0; c < scale_.elements(); ++c) {
     params.scale.push_back(scale_.data()[c]);
-    params.zero_point.push_back(
-        saved_integer(zero_point_.data()[c], params.type.qmin(), params.type.qmax(), "zero_point"));
+    params.zero_point.push_back(static_cast<int32_t>(zero_point_.values()[static_cast<size_t>(c)]));
   }
   validate(params, place(type()));
   return params;

@@ -42,7 +42,7 @@ class WeightQuantizer : public WeightSlot, public PhasedSlot {
   /// The parameters of the current weights, with any batch norm folded in. A pass may use a larger
   /// scale, so that the bias fits; this depends on the input's scale.   docs/quantization.md (5)
   QParams params() const;
-  bool is_given() const { return saved_integer(given_.data()[0], 0, 1, "given") == 1; }
+  bool is_given() const { return given_.item() == 1; }
   const WeightConfig& config() const& { return config_; }
   WeightConfig config() const&& { return config_; }
   const std::shared_ptr<Folding>& folding() const& { return folding_; }
@@ -62,9 +62,9 @@ class WeightQuantizer : public WeightSlot, public PhasedSlot {
   WeightConfig config_;
   Weights own_;  // those of the layer
   std::shared_ptr<Folding> folding_;
-  Tensor scale_;       // [O] or [1]; learned or given
-  Tensor zero_point_;  // [O] or [1]; given
-  Tensor given_;       // [1]: 1 if the parameters were given, else 0
+  Tensor scale_;              // [O] or [1]; learned or given
+  IntegerBuffer zero_point_;  // [O] or [1]; given
+  IntegerBuffer given_;       // [1]: 1 if the parameters were given, else 0
 };
 
 }  // namespace quantrain::quant

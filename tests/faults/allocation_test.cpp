@@ -42,9 +42,10 @@ std::string bytes_of(const Tensor& x) {
           static_cast<size_t>(x.elements()) * sizeof(float)};
 }
 
-std::string bytes_of(const std::vector<NamedTensor>& tensors) {
+std::string bytes_of(const std::vector<NamedState>& state) {
   std::string all;
-  for (const NamedTensor& entry : tensors) all += entry.name + bytes_of(entry.tensor);
+  for (const NamedState& entry : state)
+    all.append(entry.name).append(entry.bytes().begin(), entry.bytes().end());
   return all;
 }
 
@@ -155,13 +156,12 @@ TEST_CASE("an optimizer's step is done fully or not at all, whichever allocation
 
   // A step of the optimizer changes everything or nothing.
   cross_entropy(p.net(p.x), p.labels).backward();
-  std::vector<std::vector<float>> kept;
-  std::vector<NamedTensor> all = state(p.net);
-  for (NamedTensor& entry : adam.state()) all.push_back(entry);
-  for (const NamedTensor& entry : all) kept.push_back(test::values(entry.tensor));
+  std::vector<NamedState> kept;
+  std::vector<NamedState> all = state(p.net);
+  for (NamedState& entry : adam.state()) all.push_back(entry);
+  for (const NamedState& entry : all) kept.push_back(entry.copy());
   const auto restore = [&] {
-    for (size_t i = 0; i < all.size(); ++i)
-      std::copy(kept[i].begin(), kept[i].end(), all[i].tensor.mutable_data());
+    for (size_t i = 0; i < all.size(); ++i) all[i].copy_values(kept[i]);
   };
   const std::string before = everything();
   adam.step();

@@ -136,7 +136,7 @@ TEST_CASE("saving a model, state or checkpoint loses nothing, whichever system c
   });
   check_failing_calls([&](const std::string& path, int value) {
     weight.mutable_data()[0] = static_cast<float>(value);
-    const std::vector<NamedTensor> all = state(net);
+    const std::vector<NamedState> all = state(net);
     const std::string folder = std::filesystem::path(path).parent_path().string();
     Checkpoints({.folder = folder, .keep = 5, .resume = true}).save(value, all, "{}");
   });

@@ -11,9 +11,9 @@ namespace {
 
 using Log = std::vector<std::string>;
 
-std::vector<std::string> names(const std::vector<NamedTensor>& tensors) {
+std::vector<std::string> names(const std::vector<NamedState>& entries) {
   std::vector<std::string> all;
-  for (const NamedTensor& entry : tensors) all.push_back(entry.name);
+  for (const NamedState& entry : entries) all.push_back(entry.name);
   return all;
 }
 
@@ -349,7 +349,7 @@ TEST_CASE("groups near 2^62 are refused", "[layers][conv2d]") {
 
 TEST_CASE("a parameter's name is its path from the root", "[layers][module]") {
   Sequential net{Sequential{Linear{2, 2}, BatchNorm2d{2}}, Linear{2, 1}};
-  for (const NamedTensor& entry : net.named_parameters()) CHECK(entry.tensor.name() == entry.name);
+  for (const NamedState& entry : net.named_parameters()) CHECK(entry.tensor.name() == entry.name);
   CHECK(net.parameters().front().name() == "0.0.weight");
 }
 

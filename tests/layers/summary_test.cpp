@@ -58,7 +58,7 @@ TEST_CASE("a summary leaves modes and statistics as they were", "[layers][summar
   summary(net, Tensor::full({1, 4, 4, 2}, 1.0f));
   CHECK(net.training());
   CHECK_FALSE(net.find("2").training());
-  for (const NamedTensor& buffer : net.named_buffers()) {
+  for (const NamedState& buffer : net.named_buffers()) {
     if (buffer.name == "1.running_mean") CHECK(buffer.tensor.data()[0] == 0.0f);
   }
 }

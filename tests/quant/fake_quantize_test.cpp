@@ -160,12 +160,7 @@ TEST_CASE("a checkpoint's buffers resume a FakeQuantize where it was", "[quant][
   first(Tensor::from({2}, std::vector<float>{0.0f, 1.0f}));
   first(Tensor::from({2}, std::vector<float>{0.0f, 3.0f}));
   FakeQuantize second(config);
-  const std::vector<NamedTensor> from = first.named_buffers();
-  std::vector<NamedTensor> to = second.named_buffers();
-  REQUIRE(from.size() == to.size());
-  for (size_t i = 0; i < from.size(); ++i) {
-    std::copy_n(from[i].tensor.data(), from[i].tensor.elements(), to[i].tensor.mutable_data());
-  }
+  copy_state(first, second);
   const Tensor next = Tensor::from({2}, std::vector<float>{0.0f, 6.0f});
   first(next);
   second(next);
@@ -173,11 +168,7 @@ TEST_CASE("a checkpoint's buffers resume a FakeQuantize where it was", "[quant][
   CHECK(second.float_range().max == quantrain::test::Approx(4.0f));  // ((1 + 3) / 2 + 6) / 2
 
   // `second` is reset by loading the state of a FakeQuantize that has seen no data.
-  const FakeQuantize fresh(config);
-  const std::vector<NamedTensor> empty = fresh.named_buffers();
-  for (size_t i = 0; i < empty.size(); ++i) {
-    std::copy_n(empty[i].tensor.data(), empty[i].tensor.elements(), to[i].tensor.mutable_data());
-  }
+  copy_state(FakeQuantize(config), second);
   second(Tensor::from({2}, std::vector<float>{0.0f, 1.0f}));
   CHECK(second.float_range().max == quantrain::test::Approx(1.0f));
 }
@@ -214,7 +205,7 @@ TEST_CASE("a FakeQuantize takes a user-defined observer", "[quant][fake_quantize
   // A checkpoint stores the observer's state.
   FakeQuantize other(FakeQuantizeConfig::q8(), std::make_unique<DoubleObserver>());
   std::vector<std::string> names;
-  for (const NamedTensor& buffer : q.named_buffers()) names.push_back(buffer.name);
+  for (const NamedState& buffer : q.named_buffers()) names.push_back(buffer.name);
   CHECK(names == std::vector<std::string>{"bits",
                                           "signed",
                                           "narrow",
@@ -242,9 +233,8 @@ TEST_CASE("an invalid observer state from a checkpoint is refused, with the laye
   const Tensor x = Tensor::from({2}, std::vector<float>{0.0f, 1.0f});
   q(x);
   const QParams before = q.params();
-  for (const NamedTensor& buffer : q.named_buffers()) {
-    if (buffer.name == "observer.range") quantrain::test::writable(buffer.tensor)[0] = 9.0f;
-  }
+  quantrain::test::writable(
+      quantrain::test::entry_of(q.named_buffers(), "observer.range").tensor)[0] = 9.0f;
   QUANTRAIN_CHECK_ERROR(q(x), DataError, "[FakeQuantize] min_max observer");
   CHECK(q.params() == before);
 }

@@ -464,8 +464,8 @@ TEST_CASE("a prepared network whose batch norms wait trains with the same bits",
         const std::vector<float> grad = values(parameter.grad());
         all.insert(all.end(), grad.begin(), grad.end());
       }
-      for (const NamedTensor& buffer : net.named_buffers()) {
-        const std::vector<float> state = values(buffer.tensor);
+      for (const NamedState& buffer : net.named_buffers()) {
+        const std::vector<float> state = values(buffer);
         all.insert(all.end(), state.begin(), state.end());
       }
     }

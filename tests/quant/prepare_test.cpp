@@ -104,14 +104,12 @@ TEST_CASE("a batch norm's own mode decides whether it uses batch statistics", "[
     CHECK(quantrain::test::values(net(images)) == quantrain::test::values(deployed));
   }
   SECTION("in training after a convolution in evaluation") {
-    std::vector<std::vector<float>> before;  // a pass in training changes the running statistics
-    for (const NamedTensor& entry : net.named_buffers())
-      before.push_back(quantrain::test::values(entry.tensor));
+    std::vector<NamedState> before;  // a pass in training changes the running statistics
+    for (const NamedState& entry : net.named_buffers()) before.push_back(entry.copy());
     net.train();
     const Tensor training = net(images);
-    std::vector<NamedTensor> buffers = net.named_buffers();
-    for (size_t i = 0; i < buffers.size(); ++i)
-      std::copy(before[i].begin(), before[i].end(), buffers[i].tensor.mutable_data());
+    std::vector<NamedState> buffers = net.named_buffers();
+    for (size_t i = 0; i < buffers.size(); ++i) buffers[i].copy_values(before[i]);
     for (const char* conv : {"0", "4"}) net.find(conv).eval();
     CHECK(quantrain::test::values(net(images)) == quantrain::test::values(training));
   }

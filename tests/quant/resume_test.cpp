@@ -90,12 +90,8 @@ std::string run(const std::string& folder, int64_t last, bool quantized, int thr
     const auto* const bytes = reinterpret_cast<const char*>(&epoch.loss);
     all.append(bytes, sizeof epoch.loss);
   }
-  const auto add = [&all](const std::vector<NamedTensor>& entries) {
-    for (const NamedTensor& entry : entries) {
-      const Floats floats = entry.tensor.floats();
-      const auto* const bytes = reinterpret_cast<const char*>(floats.data());
-      all.append(bytes, static_cast<size_t>(entry.tensor.elements()) * sizeof(float));
-    }
+  const auto add = [&all](const std::vector<NamedState>& entries) {
+    for (const NamedState& entry : entries) all.append(entry.bytes().begin(), entry.bytes().end());
   };
   add(state(net));
   add(optimizer.state());

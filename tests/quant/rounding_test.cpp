@@ -60,8 +60,8 @@ std::vector<float> all_of_it() {
   train(0);
   prepare_qat(net, example, QConfig::int8());
   train(1);
-  for (const NamedTensor& entry : state(net)) {
-    const std::vector<float> all = quantrain::test::values(entry.tensor);
+  for (const NamedState& entry : state(net)) {
+    const std::vector<float> all = quantrain::test::values(entry);
     results.insert(results.end(), all.begin(), all.end());
   }
   // In evaluation, the scales of weights follow the running statistics of the batch norm.

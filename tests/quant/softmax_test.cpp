@@ -112,7 +112,7 @@ TEST_CASE("a softmax keeps its range with 4 bits and with learned scales", "[qua
   QConfig config = QConfig::int8();
   config.model.activation.estimator = Estimator::kLearned;
   prepare_qat(learned, example, config);
-  for (const NamedTensor& parameter : learned.named_parameters())
+  for (const NamedState& parameter : learned.named_parameters())
     CHECK(parameter.name.find("1.output_slot") == std::string::npos);
   QUANTRAIN_CHECK_ERROR(dynamic_cast<FakeQuantize&>(*learned.find("1").slots().output)
                             .update_params(params(four, "1")),

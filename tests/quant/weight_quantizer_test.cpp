@@ -28,7 +28,7 @@ using test::random_normal;
 namespace {
 
 void fill(Module& layer, const std::vector<float>& weight, const std::vector<float>& bias) {
-  std::vector<NamedTensor> own = layer.named_parameters();
+  std::vector<NamedState> own = layer.named_parameters();
   std::copy(weight.begin(), weight.end(), own[0].tensor.mutable_data());
   std::copy(bias.begin(), bias.end(), own[1].tensor.mutable_data());
 }
@@ -54,7 +54,7 @@ void train_once(Module& net, const Tensor& images) {
   net.train();
   net.zero_grad();
   sum(net(images)).backward();
-  for (const NamedTensor& parameter : net.named_parameters()) {
+  for (const NamedState& parameter : net.named_parameters()) {
     INFO(parameter.name);
     REQUIRE(parameter.tensor.grad().defined());
     bool finite = true;
@@ -122,9 +122,9 @@ TEST_CASE(
     "a folded bias has the same value in training and in evaluation, but no gradient in training",
     "[quant][weights]") {
   BatchNorm1d norm{4};
-  const std::vector<NamedTensor> own = norm.named_parameters();
+  const std::vector<NamedState> own = norm.named_parameters();
   const std::vector<float> gammas{0.8f, -1.3f, 1e-7f, 2.0f};
-  for (const NamedTensor& parameter : own) {
+  for (const NamedState& parameter : own) {
     Tensor tensor = parameter.tensor;  // gamma, then beta
     std::copy(gammas.begin(), gammas.end(), tensor.mutable_data());
   }
@@ -161,7 +161,7 @@ TEST_CASE("a slot that folds a batch norm quantizes the folded weights", "[quant
   const QScheme scheme = GENERATE(QScheme::kSymmetric, QScheme::kAffine);
   CAPTURE(per_channel, batch_statistics, scheme);
   BatchNorm1d norm{4};
-  const std::vector<NamedTensor> own = norm.named_parameters();
+  const std::vector<NamedState> own = norm.named_parameters();
   const std::vector<float> gammas{0.8f, -1.3f, 1e-7f, 2.0f};
   Tensor gamma = own[0].tensor;
   std::copy(gammas.begin(), gammas.end(), gamma.mutable_data());
@@ -474,7 +474,7 @@ TEST_CASE("weights that were quantized elsewhere keep their codes", "[quant][wei
     net.train();
     net.zero_grad();
     sum(net(images)).backward();
-    for (const NamedTensor& parameter : net.named_parameters()) {
+    for (const NamedState& parameter : net.named_parameters()) {
       if (parameter.name == "0.weight_slot.scale") CHECK_FALSE(parameter.tensor.grad().defined());
     }
     CHECK(weight_scales(net, images, "0") == given.scale);

@@ -33,9 +33,9 @@ std::vector<Tensor> with_gradient(float bad, int64_t position) {
   return w;
 }
 
-std::vector<std::vector<float>> all(const std::vector<NamedTensor>& state) {
+std::vector<std::vector<float>> all(const std::vector<NamedState>& state) {
   std::vector<std::vector<float>> result;
-  for (const NamedTensor& entry : state) result.push_back(values(entry.tensor));
+  for (const NamedState& entry : state) result.push_back(values(entry));
   return result;
 }
 

@@ -81,7 +81,7 @@ TEST_CASE("RMSprop continues from saved state as if it had not stopped", "[optim
   RmsProp two({first}, options);
   take_steps(two, first, 0, 4);
   std::vector<std::string> names;
-  for (const NamedTensor& entry : two.state()) names.push_back(entry.name);
+  for (const NamedState& entry : two.state()) names.push_back(entry.name);
   CHECK(names == std::vector<std::string>{"0.square", "0.mean", "0.velocity"});
   save_parameters(folder / "state", two.state());
 

@@ -17,7 +17,7 @@ using test::write_bytes;
 
 namespace {
 
-std::vector<NamedTensor> some_tensors(float value) {
+std::vector<NamedState> some_tensors(float value) {
   return {{"weight", Tensor::full({3, 2}, value)}, {"bias", Tensor::full({2}, 2.0f * value)}};
 }
 
@@ -46,7 +46,7 @@ TEST_CASE("the last checkpoint is loaded, and the last few are kept", "[layers][
                            "step--7.safetensors",
                            "step-99999999999999999999.safetensors"})
     write_bytes(folder / "new/run/" + name, {});
-  const std::vector<NamedTensor> tensors = some_tensors(0.0f);
+  const std::vector<NamedState> tensors = some_tensors(0.0f);
   CHECK(resuming(folder / "new/run").load(tensors) == "at 4");
   QUANTRAIN_CHECK_ERROR(checkpoints.save(-1, tensors, ""), DataError, "step is -1, expected 0 or");
   CHECK(values(tensors[0].tensor) == std::vector<float>(6, 4.0f));
@@ -70,7 +70,7 @@ TEST_CASE("loading a damaged checkpoint fails and changes nothing, or gives the 
     else
       bytes.resize(static_cast<size_t>(random.below(static_cast<int64_t>(whole.size()))));
     write_bytes(path, bytes);
-    const std::vector<NamedTensor> tensors = some_tensors(0.0f);
+    const std::vector<NamedState> tensors = some_tensors(0.0f);
     INFO("byte " << i);
     try {
       // A changed byte may turn white space in the header into other white space, which is valid.
@@ -120,7 +120,7 @@ TEST_CASE("a checkpoint of another run is refused, with the difference in the me
                         "belongs to a run with the configuration \"a run\", but this run has "
                         "\"another run\": resume with that configuration, or name another folder");
   const Checkpoints same = resuming(folder.path());
-  std::vector<NamedTensor> tensors = some_tensors(0.0f);
+  std::vector<NamedState> tensors = some_tensors(0.0f);
   tensors[1].tensor = Tensor::zeros({3});
   QUANTRAIN_CHECK_ERROR(same.load(tensors), DataError, "\"bias\" has shape [2], expected [3]");
   CHECK(values(tensors[0].tensor) == std::vector<float>(6, 0.0f));

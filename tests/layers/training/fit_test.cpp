@@ -57,8 +57,8 @@ struct Training {
   }
   std::vector<float> weights() const {
     std::vector<float> all;
-    for (const NamedTensor& entry : state(net)) {
-      const std::vector<float> some = values(entry.tensor);
+    for (const NamedState& entry : state(net)) {
+      const std::vector<float> some = values(entry);
       all.insert(all.end(), some.begin(), some.end());
     }
     return all;
@@ -293,9 +293,16 @@ TEST_CASE("a checkpoint with an invalid position is refused", "[layers][fit]") {
            .early_stopping = {.metric = "accuracy", .smaller_is_better = false},
            .checkpoints = {.folder = folder.path()}});
   const TensorFile file = load_safetensors(path);
-  std::vector<NamedTensor> tensors;
-  for (const TensorFile::Entry& entry : file.entries())
-    tensors.push_back({entry.name, Tensor::from(entry.shape, file.values<float>(entry.name))});
+  std::vector<NamedState> tensors;
+  for (const TensorFile::Entry& entry : file.entries()) {
+    if (entry.dtype == DType::kI64) {
+      IntegerBuffer integers(entry.shape);
+      integers.set(file.values<int64_t>(entry.name));
+      tensors.push_back({entry.name, integers});
+    } else {
+      tensors.push_back({entry.name, Tensor::from(entry.shape, file.values<float>(entry.name))});
+    }
+  }
   const CheckpointOptions resume{
       .folder = folder.path(), .resume = true, .configuration = file.metadata_at("configuration")};
   const auto refused = [&](const std::string& text,

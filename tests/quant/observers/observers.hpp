@@ -14,7 +14,7 @@ inline Tensor vector(std::initializer_list<float> values) {
 
 inline std::vector<std::vector<float>> state_of(const quant::Observer& observer) {
   std::vector<std::vector<float>> all;
-  for (const NamedTensor& entry : observer.state()) all.push_back(values(entry.tensor));
+  for (const NamedState& entry : observer.state()) all.push_back(values(entry));
   return all;
 }
 
