@@ -56,7 +56,7 @@ FakeQuantize::FakeQuantize(FakeQuantizeConfig config)
           config, make_observer(config.observer, {config.axis, config.channels, "FakeQuantize"})) {}
 
 FakeQuantize::FakeQuantize(FakeQuantizeConfig config, std::unique_ptr<Observer> observer)
-    : PhasedSlot(config.simulation), config_(std::move(config)), observer_(std::move(observer)) {
+    : Phased(config.simulation), config_(std::move(config)), observer_(std::move(observer)) {
   if (observer_ == nullptr) throw QuantError("FakeQuantize", "the observer is null");
   if (observer_->axis() != config_.axis || observer_->channels() != config_.channels) {
     throw QuantError("FakeQuantize",

@@ -52,7 +52,7 @@ struct FakeQuantizeConfig {
 /// Shapes, gradient: as fake_quantize().
 /// Throws: QuantError if there are no parameters yet and the pass does not choose them; DataError
 /// for NaN or infinite input.
-class FakeQuantize : public Module, public PhasedSlot {
+class FakeQuantize : public Module, public Phased {
  public:
   explicit FakeQuantize(FakeQuantizeConfig config = {});
   /// Uses your own observer in place of config.observer.

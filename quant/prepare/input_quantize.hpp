@@ -37,7 +37,7 @@ std::pair<std::string, std::string> describe_inputs(const QParams& a,
 /// Throws: QuantError if x carries codes with other parameters or features, or if the input has
 /// features and x carries no codes; DataError if x has a NaN or an infinity (not checked
 /// within a FloatMode), or if values saturate within a Calibration.
-class InputQuantize : public Module, public PhasedSlot {
+class InputQuantize : public Module, public Phased {
  public:
   /// name: the input's name in messages. features: null for none.
   /// Throws: QuantError unless params are valid parameters of unsigned 8-bit codes with one scale,

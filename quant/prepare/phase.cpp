@@ -52,15 +52,15 @@ void check_given(
                    axis);
 }
 
-std::string PhasedSlot::place(std::string_view type) const {
+std::string Phased::place(std::string_view type) const {
   const std::string running = Scope::path();
   return !running.empty() ? running : !layer_.empty() ? layer_ : std::string(type);
 }
 
-PhasedSlot::PhasedSlot(Simulation simulation)
+Phased::Phased(Simulation simulation)
     : phase_({1}, {.value = kFirst, .least = kFirst, .most = kLast}), simulation_(simulation) {}
 
-Phase PhasedSlot::phase() const {
+Phase Phased::phase() const {
   switch (scope_) {
     case ScopeKind::kCalibration: return Phase::kCalibrating;
     case ScopeKind::kDeployed: return Phase::kFrozen;
@@ -70,7 +70,7 @@ Phase PhasedSlot::phase() const {
   return stored();
 }
 
-void PhasedSlot::set_phase(Phase phase) {
+void Phased::set_phase(Phase phase) {
   if (phase == Phase::kCalibrating) {
     throw QuantError(
         "phase",
@@ -79,7 +79,7 @@ void PhasedSlot::set_phase(Phase phase) {
   phase_.fill(static_cast<int64_t>(phase));
 }
 
-Simulation PhasedSlot::simulation() const {
+Simulation Phased::simulation() const {
   return scope_ == ScopeKind::kDeployed ? Simulation::kInteger : simulation_;
 }
 

@@ -42,11 +42,11 @@ void check_given(
 /// Base of the modules that prepare_qat and prepare_ptq plug into slots. What they compute depends
 /// on a phase, which is saved, and on the open scope (Calibration, FloatMode or DeployedMode of
 /// scopes.hpp), which is not saved.
-class PhasedSlot {
+class Phased {
  public:
-  virtual ~PhasedSlot() = default;
-  PhasedSlot(PhasedSlot&&) = default;
-  PhasedSlot& operator=(PhasedSlot&&) = default;
+  virtual ~Phased() = default;
+  Phased(Phased&&) = default;
+  Phased& operator=(Phased&&) = default;
 
   /// kCalibrating within a Calibration, kFrozen in a DeployedMode, else the saved phase. The state
   /// stores 1 for training and 2 for frozen.
@@ -63,7 +63,7 @@ class PhasedSlot {
   void set_layer(std::string path) { layer_ = std::move(path); }
 
  protected:
-  explicit PhasedSlot(Simulation simulation = Simulation::kInteger);
+  explicit Phased(Simulation simulation = Simulation::kInteger);
 
   /// For messages: during a pass, the path of the running layer; otherwise layer(), or `type` if
   /// layer() is empty.

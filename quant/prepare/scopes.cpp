@@ -32,7 +32,7 @@ Plugged plugged(Module& net) {
 
 Plugged::Plugged(Module& net) {
   const auto add = [&](Module* slot) {
-    if (auto* phased = dynamic_cast<PhasedSlot*>(slot)) all.push_back(phased);
+    if (auto* phased = dynamic_cast<Phased*>(slot)) all.push_back(phased);
     if (auto* input = dynamic_cast<InputQuantize*>(slot)) inputs.push_back(input);
     if (auto* activation = dynamic_cast<FakeQuantize*>(slot)) activations.push_back(activation);
     if (auto* weight = dynamic_cast<WeightQuantizer*>(slot)) weights.push_back(weight);
@@ -49,7 +49,7 @@ Plugged::Plugged(Module& net) {
 }
 
 void set_phase(Module& net, Phase phase) {
-  for (PhasedSlot* slot : plugged(net).all) slot->set_phase(phase);
+  for (Phased* slot : plugged(net).all) slot->set_phase(phase);
 }
 
 void freeze_batch_norms(Module& net, bool frozen) {
@@ -62,7 +62,7 @@ void freeze(Module& net) {
 }
 
 void set_simulation(Module& net, Simulation simulation) {
-  for (PhasedSlot* slot : plugged(net).all) slot->set_simulation(simulation);
+  for (Phased* slot : plugged(net).all) slot->set_simulation(simulation);
 }
 
 WeightQuantizer& weight_quantizer(Module& net, std::string_view path) {
@@ -75,9 +75,9 @@ FakeQuantize& output_quantizer(Module& net, std::string_view path) {
 }
 
 SlotScope::SlotScope(Module& net, Kind kind) : exceptions_(std::uncaught_exceptions()) {
-  const std::vector<PhasedSlot*> slots = Plugged(net).all;
+  const std::vector<Phased*> slots = Plugged(net).all;
   before_.reserve(slots.size());
-  for (PhasedSlot* slot : slots) {
+  for (Phased* slot : slots) {
     before_.emplace_back(slot, slot->scope_);
     slot->scope_ = kind;
   }

@@ -20,7 +20,7 @@ namespace quantrain::quant {
 /// The modules in a network's slots, and FakeQuantize modules that the network uses as layers. All
 /// lists have the order of the network's modules.
 struct Plugged {
-  std::vector<PhasedSlot*> all;
+  std::vector<Phased*> all;
   std::vector<InputQuantize*> inputs;
   std::vector<FakeQuantize*> activations;
   std::vector<WeightQuantizer*> weights;
@@ -58,13 +58,13 @@ class SlotScope {
   SlotScope& operator=(const SlotScope&) = delete;
 
  protected:
-  using Kind = PhasedSlot::ScopeKind;
+  using Kind = Phased::ScopeKind;
   SlotScope(Module& net, Kind kind);
   ~SlotScope();
 
  private:
   int exceptions_;  // in flight when the scope began
-  std::vector<std::pair<PhasedSlot*, Kind>> before_;
+  std::vector<std::pair<Phased*, Kind>> before_;
 };
 
 /// While it lives, the network computes in float, as if it were not prepared.

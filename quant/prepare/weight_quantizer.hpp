@@ -21,7 +21,7 @@ struct WeightConfig {
 /// Weight slot: folds a batch norm if there is one, then fake-quantizes. A scale that is neither
 /// learned nor given comes from the current weights in every phase, never from an average. Learned
 /// scales are fixed in Phase::kFrozen, given scales always.   docs/quantization.md (5), (15)
-class WeightQuantizer : public WeightSlot, public PhasedSlot {
+class WeightQuantizer : public WeightSlot, public Phased {
  public:
   /// own: the layer's weight [O, ...] and bias. The weight, with the batch norm folded in, gives
   /// the number of channels and the initial value of a learned scale.
