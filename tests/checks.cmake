@@ -33,7 +33,9 @@ if(NOT QUANTRAIN_SANITIZE)
                                -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/readme.cmake)
   add_test(NAME format COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR}
                                -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/format.cmake)
-  set_tests_properties(format PROPERTIES SKIP_REGULAR_EXPRESSION "^SKIPPED")
+  add_test(NAME c99_core COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR}
+                                 -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/c99_core.cmake)
+  set_tests_properties(format c99_core PROPERTIES SKIP_REGULAR_EXPRESSION "^SKIPPED")
 endif()
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   add_test(NAME kernel_symbols COMMAND ${CMAKE_COMMAND} -D NM=${CMAKE_NM}

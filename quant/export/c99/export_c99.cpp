@@ -156,25 +156,13 @@ class Exporter {
 
  private:
   std::string source() const {
-    std::string text = cat("/* Made by quantrain ",
-                           version(),
-                           ". ",
-                           options_.name,
-                           ".h describes what this file computes. */\n",
-                           "#include \"",
-                           options_.name,
-                           ".h\"\n\n#include <stddef.h>\n#include <string.h>\n\n");
-    if (!options_.section.empty()) {
-      text += cat("#if defined(__GNUC__)\n#define TABLE __attribute__((section(\"",
-                  options_.section,
-                  "\")))\n#else\n#define TABLE\n#endif\n");
-    } else {
-      text += "#define TABLE\n";
-    }
-    text += cat("#define ANY_SHIFT ",
-                lowered_.settings.any_shift ? 1 : 0,
-                "\n",
-                "#ifndef TRACE\n#define TRACE(step, codes, size) (void)0\n#endif\n\n");
+    std::string text = fill("source",
+                            {{"VERSION", version()},
+                             {"NAME", options_.name},
+                             {"FILE", cat("\"", options_.name, ".h\"")},
+                             {"HAS_SECTION", !options_.section.empty()},
+                             {"SECTION", cat("\"", options_.section, "\"")},
+                             {"ANY_SHIFT", lowered_.settings.any_shift}});
     text += core_text();
     for (size_t i = 0; i < program_.steps.size(); ++i) {
       if (sources_[i].text.empty()) continue;
@@ -185,17 +173,17 @@ class Exporter {
 
   // The parts of the core that this network needs.
   std::string core_text() const {
-    std::string text = core("begin");
+    std::string text = fill("begin");
     const bool products = !needs_.products.empty() || !needs_.depthwise.empty();
-    if (needs_.requantize || (lowered_.settings.any_shift && codes())) text += core("requantize");
-    if (needs_.requantize_any) text += core("requantize_any");
-    if (needs_.softmax) text += core("softmax");
+    if (needs_.requantize || (lowered_.settings.any_shift && codes())) text += fill("requantize");
+    if (needs_.requantize_any) text += fill("requantize_any");
+    if (needs_.softmax) text += fill("softmax");
     if (!products) return text;
-    text += core("products");
-    if (codes()) text += core("code");
+    text += fill("products");
+    if (codes()) text += fill("code");
     const auto gives_codes = [](const auto& form) { return form.first.codes; };
     if (std::any_of(needs_.depthwise.begin(), needs_.depthwise.end(), gives_codes))
-      text += core("store_mve");
+      text += fill("store_mve");
     bool pair[2] = {}, one[2] = {}, rows[2] = {}, pair_codes = false;
     for (const auto& [form, has_rows] : needs_.products) {
       const bool packed = form.bits < 8;
@@ -203,18 +191,18 @@ class Exporter {
       rows[packed] |= has_rows;
       pair_codes |= form.pair && form.codes;
     }
-    if (pair_codes) text += core("store_pair");
-    text += core("groups") + core("vectors") + core("blocks");
-    if (codes()) text += core("store_block");
-    if (pair[0]) text += core("expand_pair") + core("sums_pair") + core("sums_block_pair");
-    if (one[0]) text += core("sums_one") + core("sums_block_one");
-    if (rows[0]) text += core("sum_row");
-    if (one[1]) text += core("sum_codes");
-    if (pair[1] || one[1] || rows[1]) text += core("field");
-    if (pair[1] || one[1]) text += core("take_fields") + core("packed_blocks");
-    if (pair[1]) text += core("packed_pair") + core("packed_block_pair");
-    if (one[1]) text += core("packed_one") + core("packed_block_one");
-    if (rows[1]) text += core("packed_row");
+    if (pair_codes) text += fill("store_pair");
+    text += fill("groups") + fill("vectors") + fill("blocks");
+    if (codes()) text += fill("store_block");
+    if (pair[0]) text += fill("expand_pair") + fill("sums_pair") + fill("sums_block_pair");
+    if (one[0]) text += fill("sums_one") + fill("sums_block_one");
+    if (rows[0]) text += fill("sum_row");
+    if (one[1]) text += fill("sum_codes");
+    if (pair[1] || one[1] || rows[1]) text += fill("field");
+    if (pair[1] || one[1]) text += fill("take_fields") + fill("packed_blocks");
+    if (pair[1]) text += fill("packed_pair") + fill("packed_block_pair");
+    if (one[1]) text += fill("packed_one") + fill("packed_block_one");
+    if (rows[1]) text += fill("packed_row");
     for (const auto& [form, has_rows] : needs_.products)
       text += cat("\n", product_function(form, has_rows));
     for (const auto& [form, has_rows] : needs_.depthwise)
@@ -251,20 +239,22 @@ class Exporter {
   }
 
   std::string run() const {
-    std::string body;
+    std::string calls, copies;
     for (size_t i = 0; i < program_.steps.size(); ++i) {
+      if (sources_[i].text.empty()) continue;
       const Step& step = program_.steps[i];
-      std::string call = sources_[i].call;
-      if (call.empty()) continue;
-      for (size_t n = step.inputs.size(); n-- > 0;)
-        call = replaced(call, cat("X", n), pointer(step.inputs[n]));
-      call = replaced(call, "LOCAL", local(i));
-      call = replaced(call, "Y", pointer(step.output));
       const Value& value = program_.value(step.output);
-      body += cat("  ", call, "\n");
-      if (value.is_codes())
-        body +=
-            cat("  TRACE(", i, ", ", pointer(step.output), ", ", value.shape.elements(), ");\n");
+      std::string arguments;
+      for (const int id : step.inputs) arguments += cat(pointer(id), ", ");
+      arguments += pointer(step.output);
+      if (sources_[i].local != nullptr) arguments += cat(", ", sources_[i].local, local(i));
+      calls += fill("CALLS",
+                    {{"ID", step_id(i)},
+                     {"ARGUMENTS", arguments},
+                     {"IS_TRACED", value.is_codes()},
+                     {"INDEX", i},
+                     {"OUTPUT", pointer(step.output)},
+                     {"SIZE", value.shape.elements()}});
     }
     // Copies outputs whose value lies in the memory of another output or of an input.
     for (size_t i = 0; i < program_.outputs.size(); ++i) {
@@ -273,24 +263,20 @@ class Exporter {
       const Parameter& output = interface_.outputs[i];
       if (place.where == Place::Where::kOutput && place.position == static_cast<int64_t>(i))
         continue;
-      body += cat("  memcpy(",
-                  output.parameter,
-                  ", ",
-                  pointer(id),
-                  ", ",
-                  output.size,
-                  " * sizeof *",
-                  output.parameter,
-                  ");\n");
+      copies += fill("COPIES",
+                     {{"OUTPUT", output.parameter}, {"FROM", pointer(id)}, {"SIZE", output.size}});
     }
-    std::string text = interface_.run + " {\n";
-    if (body.find("memory") != std::string::npos)
-      text += "  uint8_t *const memory = (uint8_t *)scratch;\n";
-    else
-      text += "  (void)scratch;\n";
-    text += body + "}\n";
-    if (!interface_.classify.empty()) text += cat("\n", classify_text(interface_));
-    return text;
+    const bool uses_memory = (calls + copies).find("memory") != std::string::npos;
+    const std::string text = fill("run",
+                                  {{"NAME", interface_.name},
+                                   {"PARAMETERS", interface_.parameters},
+                                   {"USES_MEMORY", uses_memory},
+                                   {"CALLS", calls},
+                                   {"COPIES", copies}});
+    if (!interface_.has_classes) return text;
+    const Parameter& output = interface_.outputs[0];
+    return text + fill("classify",
+                       {{"NAME", interface_.name}, {"TYPE", output.type}, {"SIZE", output.size}});
   }
 
   std::string local(size_t i) const {

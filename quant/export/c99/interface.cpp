@@ -36,95 +36,63 @@ bool has_classes(const Program& program) {
   return vector && (value.is_codes() || value.scale.size() == 1);
 }
 
-std::string codes_text(const Parameter& p, const Value& value) {
-  const QParams& params = *value.params;
-  return cat("#define ",
-             p.macro,
-             "_SCALE ",
-             number(params.scale[0]),
-             "\n#define ",
-             p.macro,
-             "_ZERO_POINT ",
-             stored_zero_point(params),
-             "\n");
-}
-
 std::string input_text(const Parameter& p, const Value& value) {
   const QParams& params = *value.params;
   const int32_t offset = stored_offset(params.type);
-  std::string text = cat("/* Input ",
-                         p.parameter,
-                         ": ",
-                         shape_text(value.shape),
-                         ", one byte each, row-major.\n",
-                         "   real = ",
-                         p.macro,
-                         "_SCALE * (byte - ",
-                         p.macro,
-                         "_ZERO_POINT)\n   byte = real / ",
-                         p.macro,
-                         "_SCALE, rounded to the nearest integer, ties to the even one, plus ",
-                         p.macro,
-                         "_ZERO_POINT,\n          not below ",
-                         params.type.qmin() + offset,
-                         ", not above ",
-                         params.type.qmax() + offset);
+  std::string features;
   if (!value.features.empty()) {
-    text +=
-        cat(",\n   where real = (raw - offset[f]) / scale[f] in float for feature f, the index"
-            " along the last axis:\n");
+    features =
+        ",\n   where real = (raw - offset[f]) / scale[f] in float for feature f, the index along "
+        "the "
+        "last axis:\n";
     for (int64_t f = 0; f < value.features.size(); ++f) {
       const auto at = static_cast<size_t>(f);
-      text += cat("     f = ",
-                  f,
-                  ": offset ",
-                  number(value.features.offset[at]),
-                  ", scale ",
-                  number(value.features.scale[at]),
-                  "\n");
+      features += cat("     f = ",
+                      f,
+                      ": offset ",
+                      number(value.features.offset[at]),
+                      ", scale ",
+                      number(value.features.scale[at]),
+                      "\n");
     }
-    text += "  ";
+    features += "  ";
   }
-  return text + cat(" */\n#define ", p.macro, "_SIZE ", p.size, "\n", codes_text(p, value));
+  return fill("INPUTS",
+              {{"PARAMETER", p.parameter},
+               {"SHAPE", shape_text(value.shape)},
+               {"MACRO", p.macro},
+               {"LOW", params.type.qmin() + offset},
+               {"HIGH", params.type.qmax() + offset},
+               {"FEATURES", features},
+               {"SIZE", p.size},
+               {"SCALE", number(params.scale[0])},
+               {"ZERO", stored_zero_point(params)}});
 }
 
 std::string output_text(const Parameter& p, const Value& value) {
-  std::string text =
-      cat("/* Output ", p.parameter, ": ", shape_text(value.shape), ", row-major.\n");
-  if (value.is_codes()) {
-    return text + cat("   real = ",
-                      p.macro,
-                      "_SCALE * (output - ",
-                      p.macro,
-                      "_ZERO_POINT) */\n#define ",
-                      p.macro,
-                      "_SIZE ",
-                      p.size,
-                      "\n",
-                      codes_text(p, value),
-                      "typedef uint8_t ",
-                      p.type,
-                      ";\n");
-  }
-  if (value.scale.size() == 1) {
-    text += cat("   real = ",
-                p.macro,
-                "_SCALE * output */\n#define ",
-                p.macro,
-                "_SIZE ",
-                p.size,
-                "\n#define ",
-                p.macro,
-                "_SCALE ",
-                number(value.scale[0]),
-                "\n");
-  } else {
-    text += "   real = scale[c] * output for channel c, the index along the last axis:\n";
+  const bool codes = value.is_codes(), one_scale = codes || value.scale.size() == 1;
+  std::string real = cat("real = ", p.macro, "_SCALE * output");
+  if (codes) real = cat("real = ", p.macro, "_SCALE * (output - ", p.macro, "_ZERO_POINT)");
+  if (!one_scale) {
+    real = "real = scale[c] * output for channel c, the index along the last axis:\n";
     for (size_t c = 0; c < value.scale.size(); ++c)
-      text += cat("     c = ", c, ": ", number(value.scale[c]), "\n");
-    text += cat("*/\n#define ", p.macro, "_SIZE ", p.size, "\n");
+      real += cat("     c = ", c, ": ", number(value.scale[c]), "\n");
+    real += "  ";
   }
-  return text + cat("typedef int32_t ", p.type, ";\n");
+  std::string scale;
+  if (one_scale) scale = codes ? number(value.params->scale[0]) : number(value.scale[0]);
+  return fill("OUTPUTS",
+              {{"PARAMETER", p.parameter},
+               {"SHAPE", shape_text(value.shape)},
+               {"REAL", real},
+               {"MACRO", p.macro},
+               {"SIZE", p.size},
+               {"ONE_SCALE", one_scale},
+               {"SCALE", scale},
+               {"CODES", codes},
+               {"ZERO", codes ? stored_zero_point(*value.params) : 0},
+               {"ELEMENT", p.element},
+               {"TYPE", p.type}});
 }
 
 }  // namespace
@@ -135,8 +103,8 @@ Interface make_interface(const Program& program, const std::string& name, int64_
                    .inputs = {},
                    .outputs = {},
                    .scratch_bytes = scratch_bytes,
-                   .run = {},
-                   .classify = {}};
+                   .parameters = {},
+                   .has_classes = has_classes(program)};
   const auto parameters = [&](const std::vector<int>& ids, const std::string& word) {
     std::vector<Parameter> list;
     for (size_t i = 0; i < ids.size(); ++i) {
@@ -153,13 +121,11 @@ Interface make_interface(const Program& program, const std::string& name, int64_
   };
   result.inputs = parameters(program.inputs, "input");
   result.outputs = parameters(program.outputs, "output");
-  if (has_classes(program)) {
-    result.classify = cat("int32_t ", name, "_classify(const uint8_t *input, void *scratch)");
-  }
-  result.run = cat("void ", name, "_run(");
-  for (const Parameter& p : result.inputs) result.run += cat("const uint8_t *", p.parameter, ", ");
-  for (const Parameter& p : result.outputs) result.run += cat(p.type, " *", p.parameter, ", ");
-  result.run += "void *scratch)";
+  for (const Parameter& p : result.inputs)
+    result.parameters += cat("const uint8_t *", p.parameter, ", ");
+  for (const Parameter& p : result.outputs)
+    result.parameters += cat(p.type, " *", p.parameter, ", ");
+  result.parameters += "void *scratch";
   return result;
 }
 
@@ -170,80 +136,24 @@ std::string header_text(const Interface& f,
   TextStream hash;
   hash.imbue(std::locale::classic());
   hash << std::hex << std::setw(16) << std::setfill('0') << content_hash;
-  std::string text = cat("/* ",
-                         f.name,
-                         ": an integer network, made by quantrain ",
-                         version(),
-                         ".\n",
-                         "   Hash of the network: ",
-                         hash.str(),
-                         "\n   Steps: ",
-                         program.steps.size(),
-                         ", multiply-adds: ",
-                         integer::multiply_adds(program),
-                         "\n   Bytes: tables ",
-                         table_bytes,
-                         ", scratch ",
-                         f.scratch_bytes,
-                         "\n\n");
-  const bool simple = f.inputs.size() == 1 && f.outputs.size() == 1;
-  if (simple) {
-    text += cat("     #include \"",
-                f.name,
-                ".h\"\n\n     static int32_t scratch[",
-                f.macro,
-                "_SCRATCH_SIZE / 4 + 1];\n     static uint8_t input[",
-                f.macro,
-                "_INPUT_SIZE];\n     static ",
-                f.outputs[0].type,
-                " output[",
-                f.macro,
-                "_OUTPUT_SIZE];\n\n     int main(void) {\n       input[0] = 255;  // and so on: "
-                "the codes of"
-                " a sample, see below\n       ",
-                f.name,
-                "_run(input, output, scratch);\n       return output[0] > 0;\n     }\n\n");
-  }
-  const std::string guard = f.macro + "_H";
-  text +=
-      cat("   Outputs are the same integers on every machine. The scratch keeps nothing from one"
-          " call to the next.\n   */\n#ifndef ",
-          guard,
-          "\n#define ",
-          guard,
-          "\n\n#include <stdint.h>\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
-  for (const Parameter& p : f.inputs) text += input_text(p, program.value(p.value)) + "\n";
-  for (const Parameter& p : f.outputs) text += output_text(p, program.value(p.value)) + "\n";
-  text += cat("/* Bytes of scratch, which must be aligned like an int32_t. */\n#define ",
-              f.macro,
-              "_SCRATCH_SIZE ",
-              f.scratch_bytes,
-              "\n\n/* Runs one sample. */\n",
-              f.run,
-              ";\n");
-  if (!f.classify.empty()) {
-    text +=
-        cat("\n/* Runs one sample and returns the index of its largest output, the lowest if"
-            " several are equal. */\n",
-            f.classify,
-            ";\n");
-  }
-  return text + "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n";
-}
-
-std::string classify_text(const Interface& f) {
-  const Parameter& output = f.outputs[0];
-  return cat(f.classify,
-             " {\n  ",
-             output.type,
-             " output[",
-             output.size,
-             "];\n  int32_t i, best = 0;\n",
-             "  ",
-             f.name,
-             "_run(input, output, scratch);\n  for (i = 1; i < ",
-             output.size,
-             "; ++i) best = output[i] > output[best] ? i : best;\n  return best;\n}\n");
+  std::string inputs, outputs;
+  for (const Parameter& p : f.inputs) inputs += input_text(p, program.value(p.value));
+  for (const Parameter& p : f.outputs) outputs += output_text(p, program.value(p.value));
+  return fill("header",
+              {{"NAME", f.name},
+               {"MACRO", f.macro},
+               {"VERSION", version()},
+               {"HASH", hash.str()},
+               {"STEPS", program.steps.size()},
+               {"MULTIPLY_ADDS", integer::multiply_adds(program)},
+               {"TABLE_BYTES", table_bytes},
+               {"SCRATCH_BYTES", f.scratch_bytes},
+               {"SIMPLE", f.inputs.size() == 1 && f.outputs.size() == 1},
+               {"TYPE", f.outputs[0].type},
+               {"INPUTS", inputs},
+               {"OUTPUTS", outputs},
+               {"PARAMETERS", f.parameters},
+               {"HAS_CLASSES", f.has_classes}});
 }
 
 }  // namespace quantrain::c99

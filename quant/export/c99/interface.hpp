@@ -23,8 +23,8 @@ struct Interface {
   std::string macro;  ///< "DIGITS"
   std::vector<Parameter> inputs, outputs;
   int64_t scratch_bytes = 0;
-  std::string run;       ///< "void digits_run(...)"
-  std::string classify;  ///< "int32_t digits_classify(...)"; empty if the network has no classes
+  std::string parameters;    ///< of digits_run: "const uint8_t *input, ..., void *scratch"
+  bool has_classes = false;  ///< whether there is digits_classify
 };
 
 Interface make_interface(const integer::Program& program,
@@ -35,7 +35,5 @@ std::string header_text(const Interface& interface,
                         const integer::Program& program,
                         uint64_t hash,
                         int64_t table_bytes);
-/// The definition of NAME_classify.
-std::string classify_text(const Interface& interface);
 
 }  // namespace quantrain::c99

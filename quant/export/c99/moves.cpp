@@ -43,21 +43,15 @@ class Moves {
   Moves(const Gather& op, std::string id) : op_(op), id_(std::move(id)) {}
 
   StepSource source() {
-    const std::string body = axis(0, "x", "    ");
-    std::string variables = "  int32_t i";
-    for (size_t k = 0; k < counters_; ++k) variables += cat(", i", k);
-    source_.text += cat("static void step",
-                        id_,
-                        "(const uint8_t *x, uint8_t *y) {\n",
-                        variables,
-                        ";\n  for (i = 0; i < ",
-                        op_.rows,
-                        "; ++i) {\n",
-                        body,
-                        "    x += ",
-                        op_.x_row(),
-                        ";\n  }\n}\n");
-    source_.call = cat("step", id_, "(X0, Y);");
+    const std::string axes = axis(0, "x");
+    std::string counters = "i";
+    for (size_t k = 0; k < counters_; ++k) counters += cat(", i", k);
+    source_.text += fill("gather_step",
+                         {{"ID", id_},
+                          {"COUNTERS", counters},
+                          {"ROWS", op_.rows},
+                          {"AXES", axes},
+                          {"X_ROW", op_.x_row()}});
     return std::move(source_);
   }
 
@@ -75,69 +69,57 @@ class Moves {
     return size;
   }
 
-  std::string copied(const std::string& from, int64_t bytes, const std::string& in) const {
+  std::string copied(const std::string& from, int64_t bytes) const {
     if (bytes == 0) return "";
-    if (bytes == 1) return cat(in, "*y++ = *(", from, ");\n");
-    return cat(in, "memcpy(y, ", from, ", ", bytes, ");\n", in, "y += ", bytes, ";\n");
+    if (bytes == 1) return fill("gather_code", {{"FROM", from}});
+    return fill("gather_codes", {{"FROM", from}, {"BYTES", bytes}});
   }
-  std::string filled(int64_t bytes, const std::string& in) const {
-    if (bytes == 0) return "";
-    return cat(in, "memset(y, ", op_.fill, ", ", bytes, ");\n", in, "y += ", bytes, ";\n");
+  std::string filled(int64_t bytes) const {
+    return bytes == 0 ? "" : fill("gather_fill", {{"CODE", op_.fill}, {"BYTES", bytes}});
   }
 
-  /// The loops from axis k on. x: the C expression of the address at which this axis begins. in:
-  /// the indentation.
-  std::string axis(size_t k, const std::string& x, const std::string& in) {
+  /// The loops from axis k on. x: the C expression of the address at which this axis begins.
+  std::string axis(size_t k, const std::string& x) {
     const std::vector<int32_t>& index = op_.axes[k].index;
     const bool last = k + 1 == op_.axes.size();
     const int64_t from = x_size(k), to = y_size(k), size = static_cast<int64_t>(index.size());
     const std::optional<Regular> r = regular(index);
     if (last && r && r->repeat == 1 && (r->step == 1 || r->hi - r->lo == 1)) {
-      return filled(r->lo * to, in) +
-             copied(cat(x, " + ", r->begin * from), (r->hi - r->lo) * to, in) +
-             filled((size - r->hi) * to, in);
+      return filled(r->lo * to) + copied(cat(x, " + ", r->begin * from), (r->hi - r->lo) * to) +
+             filled((size - r->hi) * to);
     }
     counters_ = k + 1;
-    const std::string i = cat("i", k), inner = in + "  ", place = cat("x", k);
-    if (!r) return irregular(k, x, in);
-    const std::string begin = cat(x, r->begin == 0 ? "" : cat(" + ", r->begin * from));
-    const std::string moved = r->repeat == 1
-                                  ? cat(i, " * ", "(", r->step * from, ")")
-                                  : cat(i, " / ", r->repeat, " * ", "(", r->step * from, ")");
-    return filled(r->lo * to, in) +
-           cat(in, "for (", i, " = 0; ", i, " < ", r->hi - r->lo, "; ++", i, ") {\n") +
-           cat(inner, "const uint8_t *const ", place, " = ", begin, " + ", moved, ";\n") +
-           (last ? copied(place, op_.run, inner) : axis(k + 1, place, inner)) + in + "}\n" +
-           filled((size - r->hi) * to, in);
+    const std::string place = cat("x", k);
+    if (!r) return irregular(k, x);
+    return filled(r->lo * to) +
+           fill("gather_regular",
+                {{"K", k},
+                 {"SIZE", r->hi - r->lo},
+                 {"FROM", r->begin == 0 ? x : cat(x, " + ", r->begin * from)},
+                 {"REPEATS", r->repeat != 1},
+                 {"REPEAT", r->repeat},
+                 {"STRIDE", r->step * from},
+                 {"BODY", last ? copied(place, op_.run) : axis(k + 1, place)}}) +
+           filled((size - r->hi) * to);
   }
 
-  std::string irregular(size_t k, const std::string& x, const std::string& in) {
+  std::string irregular(size_t k, const std::string& x) {
     const std::vector<int32_t>& index = op_.axes[k].index;
     const bool last = k + 1 == op_.axes.size();
     const bool narrow = op_.axes[k].extent <= 32768;
-    const std::string name = cat("index", id_, "_", k), i = cat("i", k), inner = in + "  ";
-    source_.text += table<int32_t>(narrow ? "int16_t" : "int32_t", name, index);
+    source_.text +=
+        table<int32_t>(narrow ? "int16_t" : "int32_t", cat("index", id_, "_", k), index);
     source_.table_bytes += static_cast<int64_t>(index.size()) * (narrow ? 2 : 4);
     const std::string place = cat("x", k);
-    const bool fills = std::find(index.begin(), index.end(), -1) != index.end();
-    std::string text = cat(in, "for (", i, " = 0; ", i, " < ", index.size(), "; ++", i, ") {\n");
-    text += cat(inner, "const uint8_t *", place, " = ", x, ";\n");
-    if (fills) {
-      text += cat(inner,
-                  "if (",
-                  name,
-                  "[",
-                  i,
-                  "] < 0) {\n",
-                  filled(y_size(k), inner + "  "),
-                  inner,
-                  "  continue;\n",
-                  inner,
-                  "}\n");
-    }
-    text += cat(inner, place, " += (int32_t)", name, "[", i, "] * ", x_size(k), ";\n");
-    text += last ? copied(place, op_.run, inner) : axis(k + 1, place, inner);
-    return text + in + "}\n";
+    return fill("gather_indexed",
+                {{"ID", id_},
+                 {"K", k},
+                 {"SIZE", index.size()},
+                 {"FROM", x},
+                 {"FILLS", std::find(index.begin(), index.end(), -1) != index.end()},
+                 {"FILL", filled(y_size(k))},
+                 {"STRIDE", x_size(k)},
+                 {"BODY", last ? copied(place, op_.run) : axis(k + 1, place)}});
   }
 
   const Gather& op_;

@@ -1,13 +1,11 @@
 #include "quant/export/c99/products.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <limits>
 
 #include "quant/export/c99/layout.hpp"
 #include "quant/export/c99/product_tables.hpp"
-#include "quant/export/c99/text.hpp"
 
 namespace quantrain::c99 {
 namespace {
@@ -22,114 +20,93 @@ constexpr int64_t kLongestPacked = 400000;
 // not affect the result, and the zero point can be added before the shift.
 bool is_short(int32_t shift) { return shift >= 33 && shift <= 52; }
 
-// The C condition that the window at `top` and `left` lies in the image. If the window is larger
-// than the image, the condition is "0", because compilers warn about comparisons that are never
-// true together.
-std::string is_inside(const Conv2dShape& s) {
-  if (s.h < s.window_h() || s.w < s.window_w()) return "0";
-  return cat(
-      "top >= 0 && top <= ", s.h - s.window_h(), " && left >= 0 && left <= ", s.w - s.window_w());
-}
-
-// A loop's step from one tap to the next: "++i" or "i += 2".
-std::string next_tap(const char* i, int64_t dilation) {
-  return dilation == 1 ? cat("++", i) : cat(i, " += ", dilation);
-}
+bool has_padding(const Conv2dShape& s) { return s.pad_h > 0 || s.pad_w > 0; }
+// Whether a window fits into the image. If not, C code that asks whether a window lies in the image
+// is left out: compilers warn about comparisons that are never true together.
+bool fits(const Conv2dShape& s) { return s.h >= s.window_h() && s.w >= s.window_w(); }
 
 // The C function that copies a window's codes to a patch. The window may reach beyond the image.
 std::string patch_function(const ProductStep& step, const std::string& id) {
   const Conv2dShape& s = step.shape;
-  const int64_t c = s.group_c();
   const bool whole_rows = s.groups == 1;
-  const bool padded = s.pad_h > 0 || s.pad_w > 0;
-  std::string text = cat("static void patch",
-                         id,
-                         "(const uint8_t *x, int32_t top, int32_t left,"
-                         " uint8_t *patch) {\n");
-  std::string inside;
+  std::string rows;
   if (whole_rows) {
-    inside = cat("const uint8_t *from = x + (top * ", s.w, " + left) * ", s.c, ";\n");
     // Adjacent taps are copied together.
     const int64_t pieces = s.dilation_w == 1 ? 1 : s.kw;
-    const int64_t piece = s.kw / pieces * c;
+    const int64_t piece = s.kw / pieces * s.c;
     for (int64_t i = 0; i < s.kh; ++i) {
       for (int64_t j = 0; j < pieces; ++j) {
-        inside += cat("    memcpy(patch + ",
-                      i * s.kw * c + j * piece,
-                      ", from + ",
-                      (i * s.dilation_h * s.w + j * s.dilation_w) * s.c,
-                      ", ",
-                      piece,
-                      ");\n");
+        rows += fill("PATCH_ROWS",
+                     {{"TO", i * s.kw * s.c + j * piece},
+                      {"FROM", (i * s.dilation_h * s.w + j * s.dilation_w) * s.c},
+                      {"BYTES", piece}});
       }
     }
   }
-  if (whole_rows && !padded) return text + "  " + inside + "}\n";
-  text += "  int32_t i, j;\n";
-  if (whole_rows) text += cat("  if (", is_inside(s), ") {\n    ", inside, "    return;\n  }\n");
-  text += cat("  for (i = top; i < top + ",
-              s.window_h(),
-              "; ",
-              next_tap("i", s.dilation_h),
-              ") {\n",
-              "    for (j = left; j < left + ",
-              s.window_w(),
-              "; ",
-              next_tap("j", s.dilation_w),
-              ", patch += ",
-              c,
-              ") {\n");
-  const std::string copy = cat("memcpy(patch, x + (i * ", s.w, " + j) * ", s.c, ", ", c, ");\n");
-  if (padded) {
-    text += cat("      if (i >= 0 && i < ",
-                s.h,
-                " && j >= 0 && j < ",
-                s.w,
-                ")\n        ",
-                copy,
-                "      else\n        memset(patch, ",
-                step.product->zero_x,
-                ", ",
-                c,
-                ");\n");
-  } else {
-    text += "      " + copy;
-  }
-  return text + "    }\n  }\n}\n";
+  const std::vector<Named> window = window_values(s);
+  if (whole_rows && !has_padding(s))
+    return fill("patch_inside", {{"ID", id}, {"PATCH_ROWS", rows}}, window);
+  return fill("patch",
+              {{"ID", id},
+               {"FITS", whole_rows && fits(s)},
+               {"PATCH_ROWS", rows},
+               {"PADDED", has_padding(s)},
+               {"GROUP_CHANNELS", s.group_c()},
+               {"BLANK", step.product->zero_x}},
+              window);
 }
 
 DepthwiseForm depthwise_form(const ProductStep& step) {
   return {.codes = step.product->output.has_value(), .taps = step.length()};
 }
 
+std::string output_type(const ProductStep& step) {
+  return step.product->output ? "uint8_t" : "int32_t";
+}
+
 std::string depthwise_step(const ProductStep& step, const std::string& id, Order order) {
   const Conv2dShape& s = step.shape;
-  const bool padded = s.pad_h > 0 || s.pad_w > 0;
-  std::string inside;
+  std::string taps;
   for (int64_t u = 0; u < s.kh; ++u) {
     for (int64_t v = 0; v < s.kw; ++v) {
-      const int64_t at = (u * s.dilation_h * s.w + v * s.dilation_w) * s.c;
-      inside += cat("      taps[", u * s.kw + v, "] = at + ", at, ";\n");
+      taps += fill(
+          "DEPTHWISE_TAPS",
+          {{"TAP", u * s.kw + v}, {"OFFSET", (u * s.dilation_h * s.w + v * s.dilation_w) * s.c}});
     }
   }
-  return fill(core(padded ? "depthwise_step_padded" : "depthwise_step"),
+  std::vector<Named> shared = window_values(s);
+  shared.insert(shared.end(), {{"FITS", fits(s)}, {"BLANK", step.product->zero_x}});
+  return fill(has_padding(s) ? "depthwise_step_padded" : "depthwise_step",
               {{"ID", id},
-               {"TYPE", step.product->output ? "uint8_t" : "int32_t"},
-               {"TAPS", cat(s.kh * s.kw)},
-               {"ZERO", cat(step.product->zero_x)},
-               {"PIXELS", pixel_loop(s, 1, order)},
-               {"CORNER", window_corner(s, "i")},
-               {"INSIDE", inside},
-               {"HEIGHT", cat(s.h)},
-               {"WIDTH", cat(s.w)},
-               {"CHANNELS", cat(s.c)},
-               {"ROW", cat(s.w * s.c)},
-               {"IS_INSIDE", is_inside(s)},
-               {"WINDOW_HEIGHT", cat(s.window_h())},
-               {"WINDOW_WIDTH", cat(s.window_w())},
-               {"NEXT_U", next_tap("u", s.dilation_h)},
-               {"NEXT_V", next_tap("v", s.dilation_w)},
-               {"FUNCTION", depthwise_form(step).name()}});
+               {"OUTPUT", output_type(step)},
+               {"TAPS", s.kh * s.kw},
+               {"EACH_PIXEL", loop("i", step.pixels(), order)},
+               {"DEPTHWISE_TAPS", taps},
+               {"FUNCTION", depthwise_form(step).name()}},
+              shared);
+}
+
+// How a step reads the codes of a pixel, and what it needs in the scratch for that.
+struct Patches {
+  int64_t length;  ///< codes of a patch, rounded up to whole words
+  bool pair;       ///< two pixels at a time
+  bool direct;     ///< reads the input; no patches
+  int64_t columns() const { return pair ? 4 * length : 0; }
+  int64_t bytes() const { return direct ? 0 : (pair ? 2 : 1) * length; }
+};
+
+Patches patches(const ProductStep& step, const Settings& settings) {
+  const int bits = step.stored_bits(settings);
+  const int64_t quantum = bits < 8 ? fields(bits) : 4;
+  return {.length = round_up(step.length(), quantum),
+          .pair = step.pixels() > 1,
+          .direct = step.contiguous() && step.length() % quantum == 0};
+}
+
+ProductForm product_form(const ProductStep& step, const Settings& settings) {
+  return {.pair = step.pixels() > 1,
+          .codes = step.product->output.has_value(),
+          .bits = step.stored_bits(settings)};
 }
 
 std::string product_pixels(const ProductStep& step,
@@ -137,125 +114,33 @@ std::string product_pixels(const ProductStep& step,
                            Order order,
                            const Settings& settings) {
   const Conv2dShape& s = step.shape;
-  const int bits = step.stored_bits(settings);
-  const int64_t quantum = bits < 8 ? fields(bits) : 4;
-  const int64_t length = round_up(step.length(), quantum);
-  const bool pair = step.pixels() > 1;
-  const bool direct = step.contiguous() && step.length() % quantum == 0;
-  const ProductForm form{pair, step.product->output.has_value(), bits};
-  const char* const type = form.codes ? "uint8_t" : "int32_t";
-  const int64_t columns = pair ? 4 * length : 0;
-
-  std::string text;
-  if (!direct && !step.contiguous()) text += patch_function(step, id);
-  text += cat("static void step", id, "(const uint8_t *x, ", type, " *y, void *local) {\n");
-  text += pair ? "  uint32_t *const columns = (uint32_t *)local;\n" : "";
-  if (!direct) {
-    text += cat("  uint8_t *const patch = (uint8_t *)local + ", columns, ";\n");
-  }
-  text += pair ? "  int32_t i;\n" : "";
-  text += s.groups > 1 ? "  int32_t g;\n" : "";
-  if (direct && !pair) text += "  (void)local;\n";
-  if (!direct && length > step.length()) {
-    text += cat("  memset(patch, 0, ", (pair ? 2 : 1) * length, ");\n");
-  }
-
-  // The lines that copy the codes of pixel `pixel` to patch number `slot`.
-  const auto patch =
-      [&](const std::string& pixel, const std::string& indent, int slot, const std::string& from) {
-        const std::string to = slot == 0 ? "patch" : cat("patch + ", length);
-        std::string lines;
-        if (step.contiguous()) {
-          lines = cat(indent, "memcpy(", to, ", ", from, ", ", step.length(), ");\n");
-        } else {
-          lines = cat(indent,
-                      "{\n",
-                      indent,
-                      window_corner(s, pixel),
-                      indent,
-                      "  patch",
-                      id,
-                      "(",
-                      s.groups > 1 ? cat("x + g * ", s.group_c()) : "x",
-                      ", top, left, ",
-                      to,
-                      ");\n",
-                      indent,
-                      "}\n");
-        }
-        return lines;
-      };
-  const auto position = [&](const std::string& pixel) {
-    if (s.oh() == 1 && s.ow() == 1) return std::string("x");
-    const bool unit = s.stride_h == 1 && s.stride_w == 1 && s.kh == 1 && s.kw == 1;
-    if (unit) return cat("x + ", pixel, " * ", s.c);
-    return cat("x + (",
-               pixel,
-               " / ",
-               s.ow(),
-               " * ",
-               s.stride_h * s.w,
-               " + ",
-               pixel,
-               " % ",
-               s.ow(),
-               " * ",
-               s.stride_w,
-               ") * ",
-               s.c);
-  };
-  const std::string product = cat("product", id, s.groups > 1 ? " + g" : "");
-  const std::string channel = s.groups > 1 ? cat(" + g * ", s.group_o()) : "";
-  const std::string group_loop =
-      s.groups > 1 ? cat("for (g = 0; g < ", s.groups, "; ++g) {\n") : "";
-
-  if (!pair) {
-    const std::string indent = s.groups > 1 ? "    " : "  ";
-    if (s.groups > 1) text += "  " + group_loop;
-    std::string from = position("0");
-    if (!direct) {
-      text += patch("0", indent, 0, from);
-      from = "patch";
-    }
-    text += cat(indent, form.name(), "(", product, ", ", from, ", y", channel, ");\n");
-    return text + (s.groups > 1 ? "  }\n}\n" : "}\n");
-  }
-
+  const Patches p = patches(step, settings);
+  std::vector<Named> shared = window_values(s);
   const bool odd = step.pixels() % 2 == 1;
-  text += pixel_loop(s, 2, order);
-  // If the number of pixels is odd, the last pixel is computed twice.
-  const std::string next = odd ? "next" : "(i + 1)";
-  if (odd) text += cat("    const int32_t next = i + 1 < ", step.pixels(), " ? i + 1 : i;\n");
-  std::string indent = "    ";
-  if (s.groups > 1) {
-    text += indent + group_loop;
-    indent += "  ";
-  }
-  std::string first = position("i"), second = position(next);
-  if (!direct) {
-    text += patch("i", indent, 0, first) + patch(next, indent, 1, second);
-    first = "patch";
-    second = cat("patch + ", length);
-  }
-  text += cat(indent,
-              form.name(),
-              "(",
-              product,
-              ", ",
-              first,
-              ", ",
-              second,
-              ", columns, y + i * ",
-              s.o,
-              channel,
-              ", y + ",
-              next,
-              " * ",
-              s.o,
-              channel,
-              ");\n");
-  if (s.groups > 1) text += "    }\n";
-  return text + "  }\n}\n";
+  shared.insert(shared.end(),
+                {{"COLUMNS", p.columns()},
+                 {"EACH_PIXEL", loop("i", step.pixels(), order, 2)},
+                 {"PIXELS", step.pixels()},
+                 {"ODD", odd},  // the last pixel is computed twice
+                 {"NEXT", odd ? "next" : "(i + 1)"},
+                 {"OUTPUTS", s.o},
+                 {"LENGTH", p.length},
+                 {"UNIT", s.stride_h == 1 && s.stride_w == 1 && s.kh == 1 && s.kw == 1}});
+  const std::string patch = step.contiguous() ? "" : patch_function(step, id);
+  return patch + fill(p.pair ? "product_pairs" : "product_pixel",
+                      {{"ID", id},
+                       {"OUTPUT", output_type(step)},
+                       {"FUNCTION", product_form(step, settings).name()},
+                       {"PATCHES", !p.direct},
+                       {"PATCH_BYTES", p.bytes()},
+                       {"ROUNDED_UP", p.length > step.length()},
+                       {"WINDOWS", !step.contiguous()},
+                       {"GROUPED", s.groups > 1},
+                       {"GROUPS", s.groups},
+                       {"GROUP_CHANNELS", s.group_c()},
+                       {"GROUP_OUTPUTS", s.group_o()},
+                       {"COUNT", step.length()}},
+                      shared);
 }
 
 }  // namespace
@@ -267,9 +152,9 @@ bool any_shift(const integer::QuantizedProduct& product) {
 }
 
 bool ProductStep::contiguous() const {
-  const bool padded = shape.pad_h > 0 || shape.pad_w > 0;
   const bool side_by_side = shape.window_w() == shape.kw && shape.window_h() == shape.kh;
-  return shape.groups == 1 && !padded && side_by_side && (shape.kh == 1 || shape.kw == shape.w);
+  return shape.groups == 1 && !has_padding(shape) && side_by_side &&
+         (shape.kh == 1 || shape.kw == shape.w);
 }
 
 int ProductStep::stored_bits(const Settings& settings) const {
@@ -300,14 +185,9 @@ ProductStep product_step(const integer::QuantizedLinear& op) {
 }
 
 int64_t local_bytes(const ProductStep& step, const Settings& settings) {
-  const Conv2dShape& s = step.shape;
-  if (step.depthwise()) return s.pad_h > 0 || s.pad_w > 0 ? s.c : 0;
-  const int bits = step.stored_bits(settings);
-  const int64_t quantum = bits < 8 ? fields(bits) : 4;
-  const int64_t length = round_up(step.length(), quantum);
-  const bool pair = step.pixels() > 1;
-  const bool direct = step.contiguous() && step.length() % quantum == 0;
-  return (pair ? 4 * length : 0) + (direct ? 0 : (pair ? 2 : 1) * length);
+  if (step.depthwise()) return has_padding(step.shape) ? step.shape.c : 0;
+  const Patches p = patches(step, settings);
+  return p.columns() + p.bytes();
 }
 
 StepSource step_source(const ProductStep& step,
@@ -315,48 +195,79 @@ StepSource step_source(const ProductStep& step,
                        Order order,
                        const Settings& settings,
                        Needs& needs) {
-  const int bits = step.stored_bits(settings);
-  const bool codes = step.product->output.has_value();
-  if (codes) (any_shift(*step.product) ? needs.requantize_any : needs.requantize) = true;
+  if (step.product->output)
+    (any_shift(*step.product) ? needs.requantize_any : needs.requantize) = true;
   StepSource source;
   source.text = product_tables(step, id, settings, &source.table_bytes);
   if (step.depthwise()) {
     needs.depthwise[depthwise_form(step)] |= step.shape.c % 4 != 0;
     source.text += depthwise_step(step, id, order);
-    const bool padded = step.shape.pad_h > 0 || step.shape.pad_w > 0;
-    source.call = cat("step", id, padded ? "(X0, Y, (uint8_t *)LOCAL);" : "(X0, Y);");
+    if (has_padding(step.shape)) source.local = "(uint8_t *)";
     return source;
   }
-  needs.products[{step.pixels() > 1, codes, bits}] |= step.shape.group_o() % 4 != 0;
+  needs.products[product_form(step, settings)] |= step.shape.group_o() % 4 != 0;
   source.text += product_pixels(step, id, order, settings);
-  source.call = cat("step", id, "(X0, Y, LOCAL);");
+  source.local = "";
   return source;
 }
 
-std::string pixel_loop(const Conv2dShape& s, int64_t step, Order order) {
-  const int64_t pixels = s.oh() * s.ow();
-  if (order == Order::kForward) return cat("  for (i = 0; i < ", pixels, "; i += ", step, ") {\n");
-  return cat("  for (i = ", (pixels - 1) / step * step, "; i >= 0; i -= ", step, ") {\n");
+std::vector<Named> window_values(const Conv2dShape& s) {
+  return {{"HEIGHT", s.h},
+          {"WIDTH", s.w},
+          {"CHANNELS", s.c},
+          {"ROW", s.w * s.c},
+          {"DOWN", s.stride_h * s.w},
+          {"OW", s.ow()},
+          {"KH", s.kh},
+          {"KW", s.kw},
+          {"STRIDE_H", s.stride_h},
+          {"STRIDE_W", s.stride_w},
+          {"PAD_H", s.pad_h},
+          {"PAD_W", s.pad_w},
+          {"DILATION_H", s.dilation_h},
+          {"DILATION_W", s.dilation_w},
+          {"WINDOW_HEIGHT", s.window_h()},
+          {"WINDOW_WIDTH", s.window_w()},
+          {"LAST_TOP", s.h - s.window_h()},
+          {"LAST_LEFT", s.w - s.window_w()}};
 }
 
-std::string window_corner(const Conv2dShape& s, const std::string& pixel) {
-  return cat("    const int32_t top = ",
-             pixel,
-             " / ",
-             s.ow(),
-             " * ",
-             s.stride_h,
-             " - ",
-             s.pad_h,
-             ", left = ",
-             pixel,
-             " % ",
-             s.ow(),
-             " * ",
-             s.stride_w,
-             " - ",
-             s.pad_w,
-             ";\n");
+std::string ProductForm::name() const {
+  return cat(codes ? "product" : "sums",
+             pair ? "_pair" : "_one",
+             bits < 8 ? cat("_", bits, "bit") : std::string());
+}
+
+std::string DepthwiseForm::name() const {
+  return cat(codes ? "depthwise_" : "depthwise_sums_", taps);
+}
+
+std::string product_function(const ProductForm& form, bool rows) {
+  const bool packed = form.bits < 8;
+  return fill(form.pair ? "product_pair" : "product_one",
+              {{"NAME", form.name()},
+               {"OUTPUT", form.codes ? "uint8_t" : "int32_t"},
+               {"WEIGHT", packed ? "uint32_t" : "int8_t"},
+               {"CODES", form.codes},
+               {"PACKED", packed},
+               {"SINGLE_ROWS", rows},
+               {"BITS", form.bits},
+               {"FIELDS", fields(form.bits)},
+               {"EXCESS", 1 << (form.bits - 1)}});
+}
+
+std::string depthwise_function(const DepthwiseForm& form, bool rows) {
+  const bool few = form.taps <= 16;  // unrolls the loop over the taps
+  std::string taps;
+  for (int64_t t = 0; few && t < form.taps; ++t) taps += cat("TAP(", t, ")\n");
+  return fill("depthwise",
+              {{"NAME", form.name()},
+               {"OUTPUT", form.codes ? "uint8_t" : "int32_t"},
+               {"TAPS", form.taps},
+               {"FEW_TAPS", few},
+               {"EACH_TAP", taps},
+               {"CODES", form.codes},
+               {"SINGLE_ROWS", rows}});
 }
 
 }  // namespace quantrain::c99

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "quant/export/c99/steps.hpp"
+#include "quant/export/c99/text.hpp"
 
 // Convolutions and linear layers.
 namespace quantrain::c99 {
@@ -41,10 +43,7 @@ StepSource step_source(const ProductStep& step,
 std::string product_function(const ProductForm& form, bool rows);
 std::string depthwise_function(const DepthwiseForm& form, bool rows);
 
-/// The head of a loop over pixels, `step` at a time: "for (...) {". In the loop, `i` is the first
-/// of these pixels.
-std::string pixel_loop(const kernels::Conv2dShape& shape, int64_t step, Order order);
-/// The line that sets `top` and `left`, the corner of the window of pixel `pixel`.
-std::string window_corner(const kernels::Conv2dShape& shape, const std::string& pixel);
+/// Values for the places of sections that go over the windows of a convolution or a pool.
+std::vector<Named> window_values(const kernels::Conv2dShape& shape);
 
 }  // namespace quantrain::c99

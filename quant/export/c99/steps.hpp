@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "framework/integer/operation.hpp"
 #include "quant/export/c99/memory.hpp"
@@ -48,11 +49,15 @@ struct Settings {
 };
 
 struct StepSource {
-  std::string text;  ///< tables and functions
-  std::string call;  ///< a statement; X0, X1, ..., Y and LOCAL stand for the pointers
+  std::string text;  ///< tables and functions; empty if there is nothing to run
+  /// The function step<id> takes its own bytes of the scratch as the last argument, cast by this;
+  /// if null, it takes none.
+  const char* local = nullptr;
   int64_t table_bytes = 0;
 };
 
+/// The head of a C loop over 0 <= i < size, `stride` at a time: "i = 0; i < 9; ++i".
+std::string loop(std::string_view i, int64_t size, Order order, int64_t stride = 1);
 /// Bytes of scratch that a step needs for itself while it runs.
 int64_t local_bytes(const integer::Operation& op, const Settings& settings);
 /// Whether the operation is a product with a shift that needs 64-bit arithmetic.

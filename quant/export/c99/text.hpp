@@ -6,7 +6,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "framework/core/text_stream.hpp"
@@ -23,12 +22,21 @@ std::string cat(const Parts&... parts) {
   return stream.str();
 }
 
-/// text with every `from` replaced by `to`.
-std::string replaced(std::string text, std::string_view from, std::string_view to);
+/// A value for the places $NAME$ of a section. Numbers are written as cat() writes them.
+struct Named {
+  std::string_view name;
+  std::string value;
 
-/// text with every "@NAME@" replaced by its value.
-std::string fill(std::string text,
-                 std::initializer_list<std::pair<std::string_view, std::string>> values);
+  template <class T>
+  Named(std::string_view its_name, const T& its_value) : name(its_name), value(cat(its_value)) {}
+};
+
+/// A section of core/ with its places filled; README.md describes sections and places. `shared` may
+/// have values for which the section has no place.
+/// Throws: ExportError if there is no such section, a place has no value, or a value no place.
+std::string fill(std::string_view section,
+                 std::initializer_list<Named> values = {},
+                 std::span<const Named> shared = {});
 
 /// "a, b, ..." in lines of at most 100 characters, indented by two.
 std::string list(std::span<const int64_t> values);
@@ -49,9 +57,5 @@ std::string number(double value);
 /// Text that is safe inside a C comment: "*/" becomes "* /", "/*" becomes "/ *", and all characters
 /// but printable ASCII become "?". If the text ends with a backslash, a space is added.
 std::string comment(std::string_view text);
-
-/// A part of the C core: the text in core/ after "//@ section", up to the next "//@" or the end.
-/// Throws: ExportError if there is no such section.
-std::string core(std::string_view section);
 
 }  // namespace quantrain::c99

@@ -6,31 +6,12 @@
 #include "quant/export/c99/text.hpp"
 
 namespace quantrain::c99 {
-namespace {
-
-using kernels::Conv2dShape;
-
-// Fills in the placeholders that both pools share.
-std::string fill_window(std::string text,
-                        const Conv2dShape& s,
-                        const std::string& id,
-                        Order order) {
-  return fill(fill(std::move(text), {{"CLIP", core("clip")}}),
-              {{"ID", id},
-               {"PIXELS", pixel_loop(s, 1, order)},
-               {"CORNER", window_corner(s, "i")},
-               {"HEIGHT", cat(s.h)},
-               {"WIDTH", cat(s.w)},
-               {"CHANNELS", cat(s.c)},
-               {"KH", cat(s.kh)},
-               {"KW", cat(s.kw)}});
-}
-
-}  // namespace
 
 StepSource step_source(const integer::QuantizedMaxPool2d& op, const std::string& id, Order order) {
-  return {.text = fill_window(core("max_pool_step"), op.shape, id, order),
-          .call = cat("step", id, "(X0, Y);")};
+  const kernels::Conv2dShape& s = op.shape;
+  return {.text = fill("max_pool_step",
+                       {{"ID", id}, {"EACH_PIXEL", loop("i", s.oh() * s.ow(), order)}},
+                       window_values(s))};
 }
 
 StepSource step_source(const integer::QuantizedAvgPool2d& op,
@@ -44,26 +25,25 @@ StepSource step_source(const integer::QuantizedAvgPool2d& op,
     m0.push_back(mean.multiplier.m0);
     shift.push_back(mean.multiplier.shift);
   }
-  StepSource source{.text = {}, .call = cat("step", id, "(X0, Y);")};
-  std::string find, multiplier = cat(m0[0], ", ", shift[0]);
+  StepSource source;
   if (op.means.size() > 1) {
     source.text = table<int32_t>("int32_t", cat("count", id), count) +
                   table<int32_t>("int32_t", cat("multiplier", id), m0) +
                   table<int32_t>("uint8_t", cat("shift", id), shift);
     source.table_bytes = 9 * static_cast<int64_t>(count.size());
-    find = cat("    int32_t size = 0;\n    while (count", id, "[size] != count) ++size;\n");
-    multiplier = cat("multiplier", id, "[size], shift", id, "[size]");
   }
-  source.text += fill_window(fill(core("avg_pool_step"),
-                                  {{"FIND", find},
-                                   {"MULTIPLIER", multiplier},
-                                   {"ZERO", cat(op.zero_x)},
-                                   {"Y_ZERO", cat(op.y.zero_point)},
-                                   {"LOW", cat(op.y.lo)},
-                                   {"HIGH", cat(op.y.hi)}}),
-                             op.shape,
-                             id,
-                             order);
+  const kernels::Conv2dShape& s = op.shape;
+  source.text += fill("avg_pool_step",
+                      {{"ID", id},
+                       {"MANY_COUNTS", op.means.size() > 1},
+                       {"M0", m0[0]},
+                       {"SHIFT", shift[0]},
+                       {"ZERO", op.zero_x},
+                       {"Y_ZERO", op.y.zero_point},
+                       {"LOW", op.y.lo},
+                       {"HIGH", op.y.hi},
+                       {"EACH_PIXEL", loop("i", s.oh() * s.ow(), order)}},
+                      window_values(s));
   return source;
 }
 

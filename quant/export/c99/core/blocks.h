@@ -1,3 +1,6 @@
+//@ check
+#pragma once
+#include "packed.h"
 //@ blocks
 #if defined(CORE_BLOCKS)
 /* Clang unrolls the loops over codes by itself. */
@@ -54,9 +57,9 @@ INLINE void requantize_block(const int32_t *sums, const int32_t *multiplier, con
                              int32_t zero, int32_t low, int32_t high, uint8_t *y) {
   const int32_t lowest = (int32_t)((uint32_t)low * 0x01010101u);
   const int32_t highest = (int32_t)((uint32_t)high * 0x01010101u);
-  const longs_4 packed = (longs_4)__builtin_ia32_packssdw256(
-      unclamped_8(sums, multiplier, shift, zero),
-      unclamped_8(sums + 8, multiplier + 8, shift + 8, zero));
+  const longs_4 packed =
+      (longs_4)__builtin_ia32_packssdw256(unclamped_8(sums, multiplier, shift, zero),
+                                          unclamped_8(sums + 8, multiplier + 8, shift + 8, zero));
   const longs_4 ordered = __builtin_shuffle(packed, (longs_4){0, 2, 1, 3});
   halves_8 halves[2];
   bytes_16 codes;
@@ -71,15 +74,13 @@ INLINE void requantize_block(const int32_t *sums, const int32_t *multiplier, con
                              int32_t zero, int32_t low, int32_t high, uint8_t *y) {
   uint8_t codes[16];
   int32_t r;
-  for (r = 0; r < 16; ++r)
-    codes[r] = requantize(sums[r], multiplier[r], shift[r], zero, low, high);
+  for (r = 0; r < 16; ++r) codes[r] = requantize(sums[r], multiplier[r], shift[r], zero, low, high);
   memcpy(y, codes, sizeof codes);
 }
 #endif
 /* Requantizes the sums of a block. */
 INLINE void store_block(const struct product *p, const int32_t *sums, const int32_t *multiplier,
-                        const uint8_t *shift, int32_t zero, int32_t low, int32_t high,
-                        uint8_t *y) {
+                        const uint8_t *shift, int32_t zero, int32_t low, int32_t high, uint8_t *y) {
 #if ANY_SHIFT
   if (p->any_shift) {
     int32_t r;
@@ -191,7 +192,8 @@ INLINE void join_groups(two_groups sum, int32_t *sums) {
 typedef struct {
   quads first, second;
 } two_groups;
-#define NO_GROUPS {NO_QUADS, NO_QUADS}
+#define NO_GROUPS \
+  { NO_QUADS, NO_QUADS }
 INLINE two_groups add_fields(two_groups sum, const uint32_t *w, const uint32_t *w1,
                              const uint8_t *x, int32_t bits) {
   int32_t f;
@@ -245,51 +247,4 @@ INLINE void sums_16x1_packed(const uint32_t *w, const uint8_t *x, int32_t length
   join_groups(a0, sums);
   join_groups(a1, sums + 8);
 }
-#endif
-//@ pair_blocks
-#if defined(CORE_BLOCKS)
-  if (left >= 16) {
-    const int32_t groups = left / 4 * 4;
-    int32_t o = 0, r;
-    while (groups - o >= 8) {
-      int32_t sums[32];
-      /* If 8 or 12 outputs remain, a whole block is faster, although it recomputes outputs of the
-         previous block. If 4 remain, it is not. */
-      if (o > groups - 16) o = groups - 16;
-      for (r = 0; r < 16; ++r) {
-        sums[r] = start[o + r] SHIFT0;
-        sums[16 + r] = start[o + r] SHIFT1;
-      }
-      SUMS_BLOCK
-      STORE_BLOCK(sums, y0)
-      STORE_BLOCK(sums + 16, y1)
-      o += 16;
-    }
-    w += o * (GROUP_STEP);
-    start += o;
-    y0 += o;
-    y1 += o;
-    left -= o;
-    NEXT_BLOCK
-  }
-#endif
-//@ one_blocks
-#if defined(CORE_BLOCKS)
-  if (left >= 16) {
-    const int32_t groups = left / 4 * 4;
-    int32_t o = 0, r;
-    while (groups - o >= 8) {
-      int32_t sums[16];
-      if (o > groups - 16) o = groups - 16;
-      for (r = 0; r < 16; ++r) sums[r] = start[o + r] SHIFT0;
-      SUMS_BLOCK
-      STORE_BLOCK(sums, y)
-      o += 16;
-    }
-    w += o * (GROUP_STEP);
-    start += o;
-    y += o;
-    left -= o;
-    NEXT_BLOCK
-  }
 #endif

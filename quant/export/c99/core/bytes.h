@@ -1,3 +1,6 @@
+//@ check
+#pragma once
+#include "vectors.h"
 //@ expand_pair
 /* Writes the codes of two pixels in the order in which sums_4x2 reads them from columns. Does
    nothing if sums_4x2 reads x0 and x1 instead. */
@@ -37,8 +40,8 @@ INLINE void expand_pair(uint32_t *columns, const uint8_t *x0, const uint8_t *x1,
 /* sums[r] += w[r] * x0 and sums[4 + r] += w[r] * x1, for the four outputs of a group. MVE reads
    the codes x0 and x1 minus 128; the table of initial sums (START) makes up for this. */
 #if defined(CORE_MVE)
-INLINE void sums_4x2(const int8_t *w, const uint8_t *x0, const uint8_t *x1,
-                     const uint32_t *columns, int32_t length, int32_t *sums) {
+INLINE void sums_4x2(const int8_t *w, const uint8_t *x0, const uint8_t *x1, const uint32_t *columns,
+                     int32_t length, int32_t *sums) {
   int32_t a0 = sums[0], a1 = sums[1], a2 = sums[2], a3 = sums[3];
   int32_t b0 = sums[4], b1 = sums[5], b2 = sums[6], b3 = sums[7];
   int32_t left = length;
@@ -95,16 +98,16 @@ INLINE void sums_2x2(const int8_t *w, const uint32_t *columns, int32_t length, i
   sums[4] = b0;
   sums[5] = b1;
 }
-INLINE void sums_4x2(const int8_t *w, const uint8_t *x0, const uint8_t *x1,
-                     const uint32_t *columns, int32_t length, int32_t *sums) {
+INLINE void sums_4x2(const int8_t *w, const uint8_t *x0, const uint8_t *x1, const uint32_t *columns,
+                     int32_t length, int32_t *sums) {
   (void)x0;
   (void)x1;
   sums_2x2(w, columns, length, sums);
   sums_2x2(w + 8, columns, length, sums + 2);
 }
 #elif defined(CORE_WIDE)
-INLINE void sums_4x2(const int8_t *w, const uint8_t *x0, const uint8_t *x1,
-                     const uint32_t *columns, int32_t length, int32_t *sums) {
+INLINE void sums_4x2(const int8_t *w, const uint8_t *x0, const uint8_t *x1, const uint32_t *columns,
+                     int32_t length, int32_t *sums) {
   quads a = NO_QUADS, b = NO_QUADS;
   int32_t k;
   (void)columns;
@@ -124,30 +127,30 @@ INLINE void sums_4x2(const int8_t *w, const uint8_t *x0, const uint8_t *x1,
   join_quads(b, sums + 4);
 }
 #else
-INLINE void sums_4x2(const int8_t *w, const uint8_t *x0, const uint8_t *x1,
-                     const uint32_t *columns, int32_t length, int32_t *sums) {
+INLINE void sums_4x2(const int8_t *w, const uint8_t *x0, const uint8_t *x1, const uint32_t *columns,
+                     int32_t length, int32_t *sums) {
   int32_t a0 = sums[0], a1 = sums[1], a2 = sums[2], a3 = sums[3];
   int32_t b0 = sums[4], b1 = sums[5], b2 = sums[6], b3 = sums[7];
   const uint8_t *const end = x0 + length;
   (void)columns;
-#define TERM(k)                               \
-  {                                           \
-    const int32_t a = x0[k];                  \
-    const int32_t b = x1[k];                  \
+#define TERM(k)                                         \
+  {                                                     \
+    const int32_t a = x0[k];                            \
+    const int32_t b = x1[k];                            \
     const int8_t *const v = w + (k) / 4 * 16 + (k) % 4; \
-    a0 += v[0] * a;                           \
-    b0 += v[0] * b;                           \
-    a1 += v[4] * a;                           \
-    b1 += v[4] * b;                           \
-    a2 += v[8] * a;                           \
-    b2 += v[8] * b;                           \
-    a3 += v[12] * a;                          \
-    b3 += v[12] * b;                          \
+    a0 += v[0] * a;                                     \
+    b0 += v[0] * b;                                     \
+    a1 += v[4] * a;                                     \
+    b1 += v[4] * b;                                     \
+    a2 += v[8] * a;                                     \
+    b2 += v[8] * b;                                     \
+    a3 += v[12] * a;                                    \
+    b3 += v[12] * b;                                    \
   }
-#define QUAD(k)   \
-  TERM(k)         \
-  TERM((k) + 1)   \
-  TERM((k) + 2)   \
+#define QUAD(k) \
+  TERM(k)       \
+  TERM((k) + 1) \
+  TERM((k) + 2) \
   TERM((k) + 3)
   while (x0 != end && (length <= 16 || (end - x0) % 8 != 0)) {
     QUAD(0)
@@ -232,18 +235,18 @@ INLINE void sums_4x1(const int8_t *w, const uint8_t *x, int32_t length, int32_t 
 INLINE void sums_4x1(const int8_t *w, const uint8_t *x, int32_t length, int32_t *sums) {
   int32_t s0 = sums[0], s1 = sums[1], s2 = sums[2], s3 = sums[3];
   const uint8_t *const end = x + length;
-#define TERM(k)                                    \
-  {                                                \
-    const int32_t a = x[k];                        \
-    s0 += w[(k) / 4 * 16 + (k) % 4] * a;           \
-    s1 += w[(k) / 4 * 16 + (k) % 4 + 4] * a;       \
-    s2 += w[(k) / 4 * 16 + (k) % 4 + 8] * a;       \
-    s3 += w[(k) / 4 * 16 + (k) % 4 + 12] * a;      \
+#define TERM(k)                               \
+  {                                           \
+    const int32_t a = x[k];                   \
+    s0 += w[(k) / 4 * 16 + (k) % 4] * a;      \
+    s1 += w[(k) / 4 * 16 + (k) % 4 + 4] * a;  \
+    s2 += w[(k) / 4 * 16 + (k) % 4 + 8] * a;  \
+    s3 += w[(k) / 4 * 16 + (k) % 4 + 12] * a; \
   }
-#define QUAD(k)   \
-  TERM(k)         \
-  TERM((k) + 1)   \
-  TERM((k) + 2)   \
+#define QUAD(k) \
+  TERM(k)       \
+  TERM((k) + 1) \
+  TERM((k) + 2) \
   TERM((k) + 3)
   if (length % 8 != 0) {
     QUAD(0)
@@ -274,8 +277,8 @@ INLINE int32_t sum_row(const int8_t *w, const uint8_t *x, int32_t length, int32_
     sum = add_products(even_codes(codes), even_weights(weights), sum);
     sum = add_products(odd_codes(codes), odd_weights(weights), sum);
 #else
-    sum += (int32_t)w[0] * x[0] + (int32_t)w[1] * x[1] + (int32_t)w[2] * x[2] +
-           (int32_t)w[3] * x[3];
+    sum +=
+        (int32_t)w[0] * x[0] + (int32_t)w[1] * x[1] + (int32_t)w[2] * x[2] + (int32_t)w[3] * x[3];
 #endif
     x += 4;
     w += 4;

@@ -1,3 +1,14 @@
+//@ check
+#pragma once
+#include <stdint.h>
+#include <string.h>
+#define ANY_SHIFT 1
+/* Each step$ID$ and each $NAME$ is the name of another function. */
+#define NAME_OF_2(line) name_##line
+#define NAME_OF(line) NAME_OF_2(line)
+#define step$ID$ NAME_OF(__LINE__)
+#define patch$ID$ NAME_OF(__LINE__)
+#define $NAME$ NAME_OF(__LINE__)
 //@ begin
 /* C99 lets the compiler choose how to shift negative numbers right. The sign must be kept. */
 typedef char right_shift_keeps_the_sign[(-1 >> 1) == -1 ? 1 : -1];
@@ -15,8 +26,7 @@ typedef char right_shift_keeps_the_sign[(-1 >> 1) == -1 ? 1 : -1];
    load the operands of the arithmetic after it. Without barriers, compilers load all operands first
    and run out of registers. */
 #if defined(__GNUC__) && defined(__arm__)
-#define STEP_4(a, b, c, d) \
-  __asm__ volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d) : : "memory")
+#define STEP_4(a, b, c, d) __asm__ volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d) : : "memory")
 #define KEEP_ORDER __asm__ volatile("" : : : "memory")
 #define KEEP_IN_REGISTER(x) __asm__("" : "+r"(x))
 #else
@@ -68,8 +78,8 @@ INLINE uint32_t load_word(const void *from) {
 /* clamp(((sum * multiplier + 2^(s - 1)) >> s) + zero, low, high) for s = shift + 32 from 33 to 52.
    The code shifts by 32 first, because the low half of the product does not affect the result.
    Before the second shift, by `shift`, it adds the half for rounding and zero * 2^shift. */
-INLINE uint8_t requantize(int32_t sum, int32_t multiplier, int32_t shift, int32_t zero,
-                          int32_t low, int32_t high) {
+INLINE uint8_t requantize(int32_t sum, int32_t multiplier, int32_t shift, int32_t zero, int32_t low,
+                          int32_t high) {
   const int32_t top = (int32_t)(((int64_t)sum * multiplier) >> 32);
   int32_t code = (top + ((2 * zero + 1) << (shift - 1))) >> shift;
   code = code < low ? low : code;
@@ -103,20 +113,6 @@ static int32_t quotient(uint64_t n, uint64_t d) {
     }
   }
   return result;
-}
-//@ softmax_step
-static void step@ID@(const uint8_t *x, uint8_t *y) {
-  int32_t i, j;
-  for (i = 0; i < @ROWS@; ++i, x += @CLASSES@, y += @CLASSES@) {
-    int32_t max = 0;
-    uint64_t sum = 0;
-    for (j = 0; j < @CLASSES@; ++j) max = x[j] > max ? x[j] : max;
-    for (j = 0; j < @CLASSES@; ++j) sum += powers@ID@[max - x[j]];
-    for (j = 0; j < @CLASSES@; ++j) {
-      const uint64_t power = (uint64_t)powers@ID@[max - x[j]] * @M0@;
-      y[j] = requantize_any(quotient(power, sum), 1, @SHIFT@, @ZERO@, @LOW@, @HIGH@);
-    }
-  }
 }
 //@ code
 INLINE uint8_t code(const struct product *p, int32_t sum, int32_t multiplier, int32_t shift,

@@ -1,3 +1,6 @@
+//@ check
+#pragma once
+#include "vectors.h"
 //@ sum_codes
 INLINE int32_t sum_codes(const uint8_t *x, int32_t length) {
   int32_t sum = 0, k;
@@ -97,16 +100,16 @@ INLINE void sums_2x2_packed(const uint32_t *w, const uint32_t *columns, int32_t 
   KEEP_IN_REGISTER(mask);
   do {
     const uint32_t w0 = w[0], w1 = w[1];
-#define PAIRS(n)                                                     \
-  {                                                                  \
+#define PAIRS(n)                                                                   \
+  {                                                                                \
     const uint32_t p0 = (w0 >> ((n)*bits)) & mask, p1 = (w1 >> ((n)*bits)) & mask; \
-    const uint32_t x0 = columns[(n) / 2 * 4 + (n) % 2];              \
-    const uint32_t x1 = columns[(n) / 2 * 4 + (n) % 2 + 2];          \
-    a0 = add_products(x0, p0, a0);                                   \
-    a1 = add_products(x0, p1, a1);                                   \
-    b0 = add_products(x1, p0, b0);                                   \
-    b1 = add_products(x1, p1, b1);                                   \
-    KEEP_ORDER;                                                      \
+    const uint32_t x0 = columns[(n) / 2 * 4 + (n) % 2];                            \
+    const uint32_t x1 = columns[(n) / 2 * 4 + (n) % 2 + 2];                        \
+    a0 = add_products(x0, p0, a0);                                                 \
+    a1 = add_products(x0, p1, a1);                                                 \
+    b0 = add_products(x1, p0, b0);                                                 \
+    b1 = add_products(x1, p1, b1);                                                 \
+    KEEP_ORDER;                                                                    \
   }
     PAIRS(0)
     PAIRS(1)
@@ -175,11 +178,11 @@ INLINE void expand_pair_packed(uint32_t *columns, const uint8_t *x0, const uint8
     const uint8_t *const stop = end - x0 > 256 ? x0 + 256 : end;
     uint32_t sum = 0;
     do {
-#define COLUMN(k)                                            \
-  {                                                          \
-    const uint32_t both = x0[k] | (uint32_t)x1[k] << 16;     \
-    columns[k] = both;                                       \
-    sum += both;                                             \
+#define COLUMN(k)                                        \
+  {                                                      \
+    const uint32_t both = x0[k] | (uint32_t)x1[k] << 16; \
+    columns[k] = both;                                   \
+    sum += both;                                         \
   }
       COLUMN(0)
       COLUMN(1)
@@ -206,14 +209,14 @@ INLINE void sums_4x2_packed(const uint32_t *w, const uint32_t *columns, int32_t 
     uint32_t s0 = 0, s1 = 0, s2 = 0, s3 = 0;
     do {
       const uint32_t w0 = w[0], w1 = w[1], w2 = w[2], w3 = w[3];
-#define FIELD(n, at)                          \
-  {                                           \
-    const uint32_t x = columns[at];           \
-    s0 += (w0 >> ((n)*bits) & mask) * x;      \
-    s1 += (w1 >> ((n)*bits) & mask) * x;      \
-    s2 += (w2 >> ((n)*bits) & mask) * x;      \
-    s3 += (w3 >> ((n)*bits) & mask) * x;      \
-    STEP_4(s0, s1, s2, s3);                   \
+#define FIELD(n, at)                     \
+  {                                      \
+    const uint32_t x = columns[at];      \
+    s0 += (w0 >> ((n)*bits) & mask) * x; \
+    s1 += (w1 >> ((n)*bits) & mask) * x; \
+    s2 += (w2 >> ((n)*bits) & mask) * x; \
+    s3 += (w3 >> ((n)*bits) & mask) * x; \
+    STEP_4(s0, s1, s2, s3);              \
   }
       EACH_FIELD
 #undef FIELD
@@ -241,18 +244,18 @@ INLINE void sums_4x1_packed(const uint32_t *w, const uint8_t *x, int32_t length,
   KEEP_IN_REGISTER(mask);
   do {
     const uint32_t w0 = w[0], w1 = w[1], w2 = w[2], w3 = w[3];
-#define PAIR(n, codes)                                       \
-  s0 = add_products(codes, (w0 >> ((n)*bits)) & mask, s0);   \
-  s1 = add_products(codes, (w1 >> ((n)*bits)) & mask, s1);   \
-  s2 = add_products(codes, (w2 >> ((n)*bits)) & mask, s2);   \
+#define PAIR(n, codes)                                     \
+  s0 = add_products(codes, (w0 >> ((n)*bits)) & mask, s0); \
+  s1 = add_products(codes, (w1 >> ((n)*bits)) & mask, s1); \
+  s2 = add_products(codes, (w2 >> ((n)*bits)) & mask, s2); \
   s3 = add_products(codes, (w3 >> ((n)*bits)) & mask, s3);
-#define PAIRS(n)                                             \
-  {                                                          \
-    const uint32_t four = load_word(x + 2 * (n));            \
+#define PAIRS(n)                                                   \
+  {                                                                \
+    const uint32_t four = load_word(x + 2 * (n));                  \
     const uint32_t even = even_codes(four), odd = odd_codes(four); \
-    PAIR(n, even)                                            \
-    PAIR((n) + 1, odd)                                       \
-    KEEP_ORDER;                                              \
+    PAIR(n, even)                                                  \
+    PAIR((n) + 1, odd)                                             \
+    KEEP_ORDER;                                                    \
   }
     PAIRS(0)
     PAIRS(2)
@@ -278,8 +281,7 @@ INLINE void sums_4x1_packed(const uint32_t *w, const uint8_t *x, int32_t length,
   for (k = 0; k < length; k += 32 / bits, w += 4) {
     uint8_t codes[16];
     order_codes(codes, x + k, bits);
-    for (f = 0; f < 8 / bits; ++f)
-      s = add_quads(s, take_fields(w, f * bits, bits), codes + 4 * f);
+    for (f = 0; f < 8 / bits; ++f) s = add_quads(s, take_fields(w, f * bits, bits), codes + 4 * f);
   }
   join_quads(s, sums);
 }
@@ -291,14 +293,14 @@ INLINE void sums_4x1_packed(const uint32_t *w, const uint8_t *x, int32_t length,
   const uint8_t *const end = x + length;
   do {
     const uint32_t w0 = w[0], w1 = w[1], w2 = w[2], w3 = w[3];
-#define FIELD(n, at)                         \
-  {                                          \
-    const uint32_t code = x[at];             \
-    s0 += (w0 >> ((n)*bits) & mask) * code;  \
-    s1 += (w1 >> ((n)*bits) & mask) * code;  \
-    s2 += (w2 >> ((n)*bits) & mask) * code;  \
-    s3 += (w3 >> ((n)*bits) & mask) * code;  \
-    STEP_4(s0, s1, s2, s3);                  \
+#define FIELD(n, at)                        \
+  {                                         \
+    const uint32_t code = x[at];            \
+    s0 += (w0 >> ((n)*bits) & mask) * code; \
+    s1 += (w1 >> ((n)*bits) & mask) * code; \
+    s2 += (w2 >> ((n)*bits) & mask) * code; \
+    s3 += (w3 >> ((n)*bits) & mask) * code; \
+    STEP_4(s0, s1, s2, s3);                 \
   }
     EACH_FIELD
 #undef FIELD

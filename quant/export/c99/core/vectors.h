@@ -1,3 +1,6 @@
+//@ check
+#pragma once
+#include "core.h"
 //@ groups
 /* ROWS_n encloses n weights of each of the four rows of a group. The rows take turns: four weights
    of the first row, four of the second, and so on. Without MVE, the table keeps this order. For
@@ -7,31 +10,28 @@
 #define ROWS_8(...) ROWS_OF_8(__VA_ARGS__)
 #define ROWS_12(...) ROWS_OF_12(__VA_ARGS__)
 #define ROWS_16(...) ROWS_OF_16(__VA_ARGS__)
-#define ROWS_OF_4(                                                                            \
-    a0, a1, a2, a3, b0, b1, b2, b3, c0, c1, c2, c3, d0, d1, d2, d3)                           \
-  a0, a1, a2, a3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, b0, b1, b2, b3, 0, 0, 0, 0, 0, 0, 0, 0, \
-  0, 0, 0, 0, c0, c1, c2, c3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, d0, d1, d2, d3, 0, 0, 0, 0, \
-  0, 0, 0, 0, 0, 0, 0, 0
-#define ROWS_OF_8(                                                                             \
-    a0, a1, a2, a3, b0, b1, b2, b3, c0, c1, c2, c3, d0, d1, d2, d3, a4, a5, a6, a7, b4, b5,    \
-    b6, b7, c4, c5, c6, c7, d4, d5, d6, d7)                                                    \
-  a0, a1, a2, a3, a4, a5, a6, a7, 0, 0, 0, 0, 0, 0, 0, 0, b0, b1, b2, b3, b4, b5, b6, b7, 0,   \
-  0, 0, 0, 0, 0, 0, 0, c0, c1, c2, c3, c4, c5, c6, c7, 0, 0, 0, 0, 0, 0, 0, 0, d0, d1, d2, d3, \
-  d4, d5, d6, d7, 0, 0, 0, 0, 0, 0, 0, 0
-#define ROWS_OF_12(                                                                           \
-    a0, a1, a2, a3, b0, b1, b2, b3, c0, c1, c2, c3, d0, d1, d2, d3, a4, a5, a6, a7, b4, b5,   \
-    b6, b7, c4, c5, c6, c7, d4, d5, d6, d7, a8, a9, aa, ab, b8, b9, ba, bb, c8, c9, ca, cb,   \
-    d8, d9, da, db)                                                                           \
-  a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, aa, ab, 0, 0, 0, 0, b0, b1, b2, b3, b4, b5, b6, b7, \
-  b8, b9, ba, bb, 0, 0, 0, 0, c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, ca, cb, 0, 0, 0, 0, d0, \
-  d1, d2, d3, d4, d5, d6, d7, d8, d9, da, db, 0, 0, 0, 0
-#define ROWS_OF_16(                                                                           \
-    a0, a1, a2, a3, b0, b1, b2, b3, c0, c1, c2, c3, d0, d1, d2, d3, a4, a5, a6, a7, b4, b5,   \
-    b6, b7, c4, c5, c6, c7, d4, d5, d6, d7, a8, a9, aa, ab, b8, b9, ba, bb, c8, c9, ca, cb,   \
-    d8, d9, da, db, ac, ad, ae, af, bc, bd, be, bf, cc, cd, ce, cf, dc, dd, de, df)           \
-  a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, aa, ab, ac, ad, ae, af, b0, b1, b2, b3, b4, b5, b6, \
-  b7, b8, b9, ba, bb, bc, bd, be, bf, c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, ca, cb, cc, cd, \
-  ce, cf, d0, d1, d2, d3, d4, d5, d6, d7, d8, d9, da, db, dc, dd, de, df
+#define ROWS_OF_4(a0, a1, a2, a3, b0, b1, b2, b3, c0, c1, c2, c3, d0, d1, d2, d3)                 \
+  a0, a1, a2, a3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, b0, b1, b2, b3, 0, 0, 0, 0, 0, 0, 0, 0, 0,  \
+      0, 0, 0, c0, c1, c2, c3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, d0, d1, d2, d3, 0, 0, 0, 0, 0, \
+      0, 0, 0, 0, 0, 0, 0
+#define ROWS_OF_8(a0, a1, a2, a3, b0, b1, b2, b3, c0, c1, c2, c3, d0, d1, d2, d3, a4, a5, a6, a7,  \
+                  b4, b5, b6, b7, c4, c5, c6, c7, d4, d5, d6, d7)                                  \
+  a0, a1, a2, a3, a4, a5, a6, a7, 0, 0, 0, 0, 0, 0, 0, 0, b0, b1, b2, b3, b4, b5, b6, b7, 0, 0, 0, \
+      0, 0, 0, 0, 0, c0, c1, c2, c3, c4, c5, c6, c7, 0, 0, 0, 0, 0, 0, 0, 0, d0, d1, d2, d3, d4,   \
+      d5, d6, d7, 0, 0, 0, 0, 0, 0, 0, 0
+#define ROWS_OF_12(a0, a1, a2, a3, b0, b1, b2, b3, c0, c1, c2, c3, d0, d1, d2, d3, a4, a5, a6, a7, \
+                   b4, b5, b6, b7, c4, c5, c6, c7, d4, d5, d6, d7, a8, a9, aa, ab, b8, b9, ba, bb, \
+                   c8, c9, ca, cb, d8, d9, da, db)                                                 \
+  a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, aa, ab, 0, 0, 0, 0, b0, b1, b2, b3, b4, b5, b6, b7, b8,  \
+      b9, ba, bb, 0, 0, 0, 0, c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, ca, cb, 0, 0, 0, 0, d0, d1,  \
+      d2, d3, d4, d5, d6, d7, d8, d9, da, db, 0, 0, 0, 0
+#define ROWS_OF_16(a0, a1, a2, a3, b0, b1, b2, b3, c0, c1, c2, c3, d0, d1, d2, d3, a4, a5, a6, a7, \
+                   b4, b5, b6, b7, c4, c5, c6, c7, d4, d5, d6, d7, a8, a9, aa, ab, b8, b9, ba, bb, \
+                   c8, c9, ca, cb, d8, d9, da, db, ac, ad, ae, af, bc, bd, be, bf, cc, cd, ce, cf, \
+                   dc, dd, de, df)                                                                 \
+  a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, aa, ab, ac, ad, ae, af, b0, b1, b2, b3, b4, b5, b6, b7,  \
+      b8, b9, ba, bb, bc, bd, be, bf, c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, ca, cb, cc, cd, ce,  \
+      cf, d0, d1, d2, d3, d4, d5, d6, d7, d8, d9, da, db, dc, dd, de, df
 #define GROUP_ROW(length) (((length) + 15) / 16 * 16)
 #define START(sum, sum_of_codes_less_128) (sum_of_codes_less_128)
 #else
@@ -113,7 +113,8 @@ INLINE codes_16 repeat_codes(const uint8_t *x) {
 #if (defined(__AVX512VNNI__) && defined(__AVX512VL__)) || defined(__AVXVNNI__)
 typedef words_4 wide_weights;
 typedef words_4 quads;
-#define NO_QUADS {0}
+#define NO_QUADS \
+  { 0 }
 #define CORE_BLOCKS 1
 INLINE wide_weights widen(const int8_t *w) {
   wide_weights words;
@@ -134,7 +135,8 @@ INLINE void join_quads(quads sum, int32_t *sums) {
 #elif defined(__AVX2__)
 typedef int16_t wide_weights __attribute__((vector_size(32)));
 typedef int32_t quads __attribute__((vector_size(32)));
-#define NO_QUADS {0}
+#define NO_QUADS \
+  { 0 }
 #define CORE_BLOCKS 1
 /* GCC's __builtin_convertvector converts each half of a vector separately. */
 #if defined(__clang__)
@@ -142,10 +144,10 @@ typedef int32_t quads __attribute__((vector_size(32)));
 #define WIDEN_CODES(bytes) __builtin_convertvector(bytes, wide_weights)
 #define WIDEN_8(bytes) __builtin_convertvector(bytes, halves_8)
 #else
-#define WIDEN_WEIGHTS(bytes) (wide_weights)__builtin_ia32_pmovsxbw256((bytes_16)(bytes))
-#define WIDEN_CODES(bytes) (wide_weights)__builtin_ia32_pmovzxbw256((bytes_16)(bytes))
+#define WIDEN_WEIGHTS(bytes) (wide_weights) __builtin_ia32_pmovsxbw256((bytes_16)(bytes))
+#define WIDEN_CODES(bytes) (wide_weights) __builtin_ia32_pmovzxbw256((bytes_16)(bytes))
 #define WIDEN_8(bytes) \
-  (halves_8)__builtin_ia32_pmovzxbw128((bytes_16)(longs_2){(long long)(bytes), 0})
+  (halves_8) __builtin_ia32_pmovzxbw128((bytes_16)(longs_2){(long long)(bytes), 0})
 #endif
 INLINE wide_weights widen(const int8_t *w) {
   sixteen_weights bytes;
@@ -161,8 +163,7 @@ INLINE quads add_quads(quads sum, wide_weights w, const uint8_t *x) {
 INLINE quads add_widened(quads sum, wide_weights w, const uint32_t *x) {
   int64_t four;
   memcpy(&four, x, sizeof four);
-  return sum +
-         (quads)__builtin_ia32_pmaddwd256((wide_weights)(longs_4){four, four, four, four}, w);
+  return sum + (quads)__builtin_ia32_pmaddwd256((wide_weights)(longs_4){four, four, four, four}, w);
 }
 INLINE void join_quads(quads sum, int32_t *sums) {
   int32_t r;
@@ -170,9 +171,9 @@ INLINE void join_quads(quads sum, int32_t *sums) {
 }
 #elif defined(__SSE2__) || defined(__wasm_simd128__)
 #if defined(__SSE2__)
-#define ADD_PAIRS(codes, weights) (words_4)__builtin_ia32_pmaddwd128(codes, weights)
+#define ADD_PAIRS(codes, weights) (words_4) __builtin_ia32_pmaddwd128(codes, weights)
 #else
-#define ADD_PAIRS(codes, weights) (words_4)__builtin_wasm_dot_s_i32x4_i16x8(codes, weights)
+#define ADD_PAIRS(codes, weights) (words_4) __builtin_wasm_dot_s_i32x4_i16x8(codes, weights)
 #endif
 typedef int8_t eight_weights __attribute__((vector_size(8)));
 typedef struct {
@@ -181,7 +182,10 @@ typedef struct {
 typedef struct {
   words_4 low, high;
 } quads;
-#define NO_QUADS {{0}, {0}}
+#define NO_QUADS \
+  {              \
+    {0}, { 0 }   \
+  }
 INLINE wide_weights widen(const int8_t *w) {
   eight_weights low, high;
   wide_weights wide;
@@ -199,10 +203,9 @@ INLINE quads add_halves(quads sum, wide_weights w, halves_8 codes) {
 INLINE quads add_quads(quads sum, wide_weights w, const uint8_t *x) {
   int32_t four;
   memcpy(&four, x, sizeof four);
-  return add_halves(
-      sum, w,
-      __builtin_convertvector((codes_8)(int32_t __attribute__((vector_size(8)))){four, four},
-                              halves_8));
+  return add_halves(sum, w,
+                    __builtin_convertvector(
+                        (codes_8)(int32_t __attribute__((vector_size(8)))){four, four}, halves_8));
 }
 /* As with AVX2, expand_pair widens the codes once for all groups. */
 #define WIDEN_8(bytes) __builtin_convertvector(bytes, halves_8)
@@ -221,7 +224,8 @@ INLINE void join_quads(quads sum, int32_t *sums) {
 #else
 typedef int16_t wide_weights __attribute__((vector_size(32)));
 typedef int32_t quads __attribute__((vector_size(64)));
-#define NO_QUADS {0}
+#define NO_QUADS \
+  { 0 }
 INLINE wide_weights widen(const int8_t *w) {
   sixteen_weights bytes;
   memcpy(&bytes, w, sizeof bytes);
@@ -234,8 +238,7 @@ INLINE quads add_quads(quads sum, wide_weights w, const uint8_t *x) {
 }
 INLINE void join_quads(quads sum, int32_t *sums) {
   int32_t r;
-  for (r = 0; r < 4; ++r)
-    sums[r] += sum[4 * r] + sum[4 * r + 1] + sum[4 * r + 2] + sum[4 * r + 3];
+  for (r = 0; r < 4; ++r) sums[r] += sum[4 * r] + sum[4 * r + 1] + sum[4 * r + 2] + sum[4 * r + 3];
 }
 #endif
 #endif
