@@ -67,6 +67,20 @@ void states(const Seeds& seeds) {
   Sequential net = prepared_network();
   net(example());  // a pass in training mode sets the ranges
   save(net, seeds / "network");
+  const TensorFile network = load_safetensors(seeds / "network");
+  TensorFile early;  // early files hold integers as floats
+  early.metadata = network.metadata;
+  for (const TensorFile::Entry& entry : network.entries()) {
+    if (entry.dtype != DType::kI64) {
+      early.add(entry);
+      continue;
+    }
+    const std::vector<int64_t> integers = network.values<int64_t>(entry.name);
+    std::vector<float> floats;
+    for (const int64_t value : integers) floats.push_back(static_cast<float>(value));
+    early.add<float>(entry.name, entry.shape, floats);
+  }
+  save_safetensors(seeds / "early", early);
   TensorFile file;
   file.metadata = {{"text", "quotes \" and \xc3\xa4"}};
   file.add<float>("floats", {2, 2}, std::vector<float>{1.0f, -0.0f, 3.5f, 1e-30f});
