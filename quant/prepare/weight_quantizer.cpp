@@ -65,7 +65,10 @@ WeightQuantizer::WeightQuantizer(const WeightConfig& config,
   if (learned) start_scale(own);
   scale_ = learned ? add_parameter("scale", scale_) : add_buffer("scale", scale_);
   const QType type = empty_params().type;
-  zero_point_ = add_buffer("zero_point", zero_points(channels, type));
+  zero_point_ = add_buffer("zero_point",
+                           config.scheme == QScheme::kSymmetric
+                               ? IntegerBuffer({channels}, {.least = 0, .most = 0})
+                               : zero_points(channels, type));
   given_ = add_buffer("given", IntegerBuffer({1}, {.least = 0, .most = 1}));
   add_buffer("phase", saved_phase());
   for (NamedState& entry : type_constants(type, learned)) add_buffer(std::move(entry));

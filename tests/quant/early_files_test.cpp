@@ -107,6 +107,9 @@ TEST_CASE("an early file with an integer that is not whole or out of range is re
        {std::tuple{
             "2.output_slot.phase", 3.0f, "\"2.output_slot.phase\" holds 3 at 0, expected 1 to 2"},
         std::tuple{"2.output_slot.zero_point", 0.5f, "zero_point\" holds 0.5, expected a whole"},
+        std::tuple{"0.weight_slot.zero_point",
+                   1.0f,
+                   "\"0.weight_slot.zero_point\" holds 1 at 0, expected 0 to 0"},
         std::tuple{"1.body_slot.frozen", -1.0f, "frozen\" holds -1 at 0, expected 0 to 1"},
         std::tuple{
             "0.weight_slot.bits", 4.0f, "bits\" has 4 at 0, but this network was made with 8"}}) {
@@ -114,7 +117,9 @@ TEST_CASE("an early file with an integer that is not whole or out of range is re
     file.metadata = early.metadata;
     for (const TensorFile::Entry& entry : early.entries()) {
       if (entry.name == name) {
-        file.add<float>(name, entry.shape, std::vector<float>{value});
+        file.add<float>(name,
+                        entry.shape,
+                        std::vector<float>(static_cast<size_t>(entry.shape.elements()), value));
       } else {
         file.add(entry);
       }
