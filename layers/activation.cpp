@@ -1,6 +1,7 @@
 #include "layers/activation.hpp"
 
 #include <cmath>
+#include <typeinfo>
 #include <utility>
 
 #include "framework/autograd/ops/prelu.hpp"
@@ -10,9 +11,15 @@
 
 namespace quantrain {
 
-Tensor ReLU::forward(const Tensor& x) { return activate_last_use(x, Activation::kRelu); }
+Tensor ReLU::take_forward(Tensor x) { return relu(std::move(x)); }
 
-Tensor ReLU6::forward(const Tensor& x) { return activate_last_use(x, Activation::kRelu6); }
+Tensor ReLU6::take_forward(Tensor x) { return relu6(std::move(x)); }
+
+Activation activation_of(const Module& layer) {
+  return typeid(layer) == typeid(ReLU)    ? Activation::kRelu
+         : typeid(layer) == typeid(ReLU6) ? Activation::kRelu6
+                                          : Activation::kNone;
+}
 
 Tensor Softmax::forward(const Tensor& x) { return softmax(x); }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "framework/arithmetic/activation.hpp"
 #include "framework/autograd/ops/functions.hpp"
 #include "layers/module.hpp"
 
@@ -11,7 +12,7 @@ class ReLU : public Module {
   std::string_view type() const override { return "ReLU"; }
 
  protected:
-  Tensor forward(const Tensor& x) override;
+  Tensor take_forward(Tensor x) override;
 };
 
 /// y = min(max(x, 0), 6).
@@ -20,8 +21,11 @@ class ReLU6 : public Module {
   std::string_view type() const override { return "ReLU6"; }
 
  protected:
-  Tensor forward(const Tensor& x) override;
+  Tensor take_forward(Tensor x) override;
 };
+
+/// That of a ReLU or ReLU6; kNone for other layers, and for classes that derive from these two.
+Activation activation_of(const Module& layer);
 
 /// y[..., c] = exp(x[..., c]) / sum over k of exp(x[..., k]), along the last axis. In a network
 /// prepared for quantization, the quantization range of y is always [0, 1]. A classifier rarely

@@ -1,14 +1,16 @@
 #include "layers/add.hpp"
 
+#include <utility>
+
 #include "framework/autograd/ops/add.hpp"
 #include "framework/core/error.hpp"
 
 namespace quantrain {
 
-Tensor Add::forward(const Tensor& a, const Tensor& b) {
+Tensor Add::take_forward(Tensor a, Tensor b) {
   if (!(a.shape() == b.shape()))
     throw ShapeError(where(), "shapes differ: a ", a.shape(), ", b ", b.shape());
-  return quantrain::add(a, b);
+  return quantrain::add(std::move(a), std::move(b));
 }
 
 std::vector<Tensor> Add::forward(const std::vector<Tensor>& x) {

@@ -3,13 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "framework/autograd/ops/batch_norm.hpp"
 #include "framework/core/error.hpp"
 
 namespace quantrain {
 
-BatchNorm::BatchNorm(const char* name, int64_t channels, Options options) : options_(options) {
+BatchNorm::BatchNorm(const char* name, int64_t channels, Options options, std::vector<Takes> takes)
+    : options_(options), takes_(std::move(takes)) {
   if (channels <= 0) throw ShapeError(name, "channels must be positive: ", channels);
   if (!(options.epsilon > 0.0f) || !std::isfinite(options.epsilon) ||
       !(options.momentum >= 0.0f && options.momentum <= 1.0f)) {
@@ -25,16 +27,18 @@ BatchNorm::BatchNorm(const char* name, int64_t channels, Options options) : opti
   running_var_ = add_buffer("running_var", Tensor::full({channels}, 1.0f));
 }
 
-Tensor BatchNorm::normalized(const Tensor& x, std::initializer_list<Takes> takes) {
+Tensor BatchNorm::take_forward(Tensor x) { return normalize(std::move(x), Activation::kNone); }
+
+Tensor BatchNorm::normalize(Tensor x, Activation activation) {
   const bool fits = std::any_of(
-      takes.begin(), takes.end(), [&](const Takes& kind) { return x.rank() == kind.rank; });
+      takes_.begin(), takes_.end(), [&](const Takes& kind) { return x.rank() == kind.rank; });
   if (!fits || x.dim(-1) != gamma_.dim(0)) {
     std::string kinds;
-    for (const Takes& kind : takes)
+    for (const Takes& kind : takes_)
       kinds += (kinds.empty() ? "" : " or ") + (kind.axes + std::to_string(gamma_.dim(0))) + "]";
     throw ShapeError(where(), "takes ", kinds, ": x ", x.shape());
   }
-  return batch_norm(x,
+  return batch_norm(std::move(x),
                     gamma_,
                     beta_,
                     running_mean_,
@@ -42,7 +46,7 @@ Tensor BatchNorm::normalized(const Tensor& x, std::initializer_list<Takes> takes
                     {.momentum = options_.momentum,
                      .epsilon = options_.epsilon,
                      .training = training(),
-                     .last_use = true});
+                     .activation = activation});
 }
 
 }  // namespace quantrain

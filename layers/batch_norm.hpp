@@ -1,7 +1,8 @@
 #pragma once
 
-#include <initializer_list>
+#include <vector>
 
+#include "framework/arithmetic/activation.hpp"
 #include "layers/module.hpp"
 
 namespace quantrain {
@@ -34,25 +35,28 @@ class BatchNorm : public Module {
   float epsilon() const { return options_.epsilon; }
   float momentum() const { return options_.momentum; }
 
- protected:
-  /// name: the class name for messages.
-  /// Throws: ShapeError if channels is not positive; DataError if epsilon or momentum is outside
-  /// its range.
-  BatchNorm(const char* name, int64_t channels, Options options);
+  /// activation(y), in one pass over memory. Sequential calls it for a batch norm and the ReLU or
+  /// ReLU6 after it. Runs no slots.
+  /// Throws: ShapeError if x has none of the layer's shapes (the message lists them), or if, in
+  /// training, x has fewer than two values per channel.
+  Tensor normalize(Tensor x, Activation activation);
 
+ protected:
   /// A shape that x may have. A message prints `axes`, then the number of channels, then "]". For
   /// example, {4, "images [N, H, W, "} gives "images [N, H, W, 16]".
   struct Takes {
     int rank;
     const char* axes;
   };
-  /// Normalizes x with the parameters and statistics of this layer.
-  /// Throws: ShapeError if x has none of the accepted shapes (the message lists them), or if, in
-  /// training, x has fewer than two values per channel.
-  Tensor normalized(const Tensor& x, std::initializer_list<Takes> takes);
+  /// name: the class name for messages.
+  /// Throws: ShapeError if channels is not positive; DataError if epsilon or momentum is outside
+  /// its range.
+  BatchNorm(const char* name, int64_t channels, Options options, std::vector<Takes> takes);
+  Tensor take_forward(Tensor x) override;
 
  private:
   Options options_;
+  std::vector<Takes> takes_;
   Tensor gamma_;
   Tensor beta_;
   Tensor running_mean_;
@@ -65,13 +69,8 @@ class BatchNorm1d : public BatchNorm {
  public:
   /// Throws: like BatchNorm().
   explicit BatchNorm1d(int64_t channels, Options options = {})
-      : BatchNorm("BatchNorm1d", channels, options) {}
+      : BatchNorm("BatchNorm1d", channels, options, {{2, "rows [N, "}, {3, "signals [N, L, "}}) {}
   std::string_view type() const override { return "BatchNorm1d"; }
-
- protected:
-  Tensor forward(const Tensor& x) override {
-    return normalized(x, {{2, "rows [N, "}, {3, "signals [N, L, "}});
-  }
 };
 
 /// Normalizes images [N, H, W, C]. Quantization folds it into a Conv2d that directly precedes it.
@@ -79,11 +78,8 @@ class BatchNorm2d : public BatchNorm {
  public:
   /// Throws: like BatchNorm().
   explicit BatchNorm2d(int64_t channels, Options options = {})
-      : BatchNorm("BatchNorm2d", channels, options) {}
+      : BatchNorm("BatchNorm2d", channels, options, {{4, "images [N, H, W, "}}) {}
   std::string_view type() const override { return "BatchNorm2d"; }
-
- protected:
-  Tensor forward(const Tensor& x) override { return normalized(x, {{4, "images [N, H, W, "}}); }
 };
 
 }  // namespace quantrain

@@ -75,15 +75,6 @@ class Running {
 };
 thread_local int Running::depth_ = 0;
 
-// The outermost call does passes that are still pending, so that several threads may read the
-// results.
-void settle(const Tensor& y) {
-  if (y.defined()) TensorAccess::settle(y);
-}
-void settle(const std::vector<Tensor>& all) {
-  for (const Tensor& y : all) settle(y);
-}
-
 }  // namespace
 
 // Destroys the module's parts at all levels in a loop, because nested destructors of a deep network
@@ -136,9 +127,7 @@ auto Module::run(Call&& call) {
   const Running running(type());
   const DefaultRounding rounding;
   const Scope scope(running.is_root() ? std::string_view() : name_);
-  auto y = call();
-  if (running.is_root()) settle(y);
-  return y;
+  return call();
 }
 
 Tensor Module::slotted_input(size_t i, Tensor x) const {
@@ -150,15 +139,14 @@ Tensor Module::operator()(Tensor x) {
   return run([&] {
     if (!x.defined()) throw GraphError(where(), "the input is undefined: it has no value");
     x = slotted_input(0, std::move(x));
-    Tensor y = slots_.body ? (*slots_.body)(std::move(x)) : forward(x);
-    x = Tensor();  // frees the input before the output slot runs, unless it is needed elsewhere
+    Tensor y = slots_.body ? (*slots_.body)(std::move(x)) : take_forward(std::move(x));
     return slots_.output ? (*slots_.output)(std::move(y)) : y;
   });
 }
 
-Tensor Module::operator()(const Tensor& a, const Tensor& b) {
+Tensor Module::operator()(Tensor a, Tensor b) {
   return run([&] {
-    Tensor y = forward(slotted_input(0, a), slotted_input(1, b));
+    Tensor y = take_forward(slotted_input(0, std::move(a)), slotted_input(1, std::move(b)));
     return slots_.output ? (*slots_.output)(std::move(y)) : y;
   });
 }
@@ -187,8 +175,8 @@ Tensor Module::forward(const Tensor& /*a*/, const Tensor& /*b*/) {
 }
 
 std::vector<Tensor> Module::forward(const std::vector<Tensor>& x) {
-  if (x.size() == 1) return {forward(x[0])};
-  if (x.size() == 2) return {forward(x[0], x[1])};
+  if (x.size() == 1) return {take_forward(x[0])};
+  if (x.size() == 2) return {take_forward(x[0], x[1])};
   throw ShapeError(type(), "does not take ", x.size(), " inputs");
 }
 

@@ -53,7 +53,7 @@ class Module {
   /// Throws: GraphError if x is undefined.
   Tensor operator()(Tensor x);
   /// The same for two inputs, but never runs the body slot.
-  Tensor operator()(const Tensor& a, const Tensor& b);
+  Tensor operator()(Tensor a, Tensor b);
   /// The same for any number of inputs and outputs. Runs the body slot only for one input, and
   /// applies the output slot only to the first output.
   std::vector<Tensor> operator()(const std::vector<Tensor>& x);
@@ -95,6 +95,11 @@ class Module {
   /// The base version throws ShapeError, because the layer does not take that many inputs.
   virtual Tensor forward(const Tensor& x);
   virtual Tensor forward(const Tensor& a, const Tensor& b);
+  /// The same for inputs that the caller gives up: if no other handle refers to them, the result
+  /// may take their memory. operator() calls these; the base versions call forward(), which a layer
+  /// usually overrides.
+  virtual Tensor take_forward(Tensor x) { return forward(x); }
+  virtual Tensor take_forward(Tensor a, Tensor b) { return forward(a, b); }
   /// The base version passes one or two inputs to the functions above.
   virtual std::vector<Tensor> forward(const std::vector<Tensor>& x);
 

@@ -7,7 +7,8 @@
 
 namespace quantrain {
 
-/// Runs its children one after the other. The constructor names its arguments "0", "1", ...
+/// Runs its children one after the other. The constructor names its arguments "0", "1", ... A batch
+/// norm and the ReLU or ReLU6 after it run as one operation, with the same result.
 class Sequential : public Module {
  public:
   Sequential() = default;
@@ -30,7 +31,7 @@ class Sequential : public Module {
   int64_t size() const { return static_cast<int64_t>(children().size()); }
 
  protected:
-  Tensor forward(const Tensor& x) override;
+  Tensor take_forward(Tensor x) override;
 };
 
 }  // namespace quantrain

@@ -10,6 +10,13 @@ namespace quantrain {
 /// Activation that is fused into an operation: identity, max(x, 0), or min(max(x, 0), 6).
 enum class Activation { kNone, kRelu, kRelu6 };
 
+/// "none", "relu", "relu6".
+inline constexpr const char* to_string(Activation activation) {
+  return activation == Activation::kNone   ? "none"
+         : activation == Activation::kRelu ? "relu"
+                                           : "relu6";
+}
+
 /// Upper bound of ReLU6.   docs/quantization.md (9)
 inline constexpr float kRelu6Bound = 6.0f;
 /// Largest value after the activation; infinite if it has no upper bound.

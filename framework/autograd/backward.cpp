@@ -18,7 +18,7 @@ struct EarlierFirst {
 
 // Overwrites a or b if nobody else holds it.
 Tensor sum(const Tensor& a, const Tensor& b) {
-  Tensor y = TensorAccess::overwritable(TensorAccess::can_take_floats(a) ? a : b);
+  Tensor y = TensorAccess::overwritable(TensorAccess::is_sole(a) ? a : b);
   const Floats a_floats = a.floats();
   const Floats b_floats = b.floats();
   kernels::add_f32(y.elements(), a_floats, b_floats, y.mutable_data());

@@ -28,7 +28,6 @@ struct Tensor::State {
   std::shared_ptr<const Codes> codes;
   std::shared_ptr<const Accumulators> accumulators;
   Activation activation = Activation::kNone;  // of accumulators
-  std::shared_ptr<PendingPass> pending;       // kFloat: to be done with the floats; may be null
   std::shared_ptr<uint64_t> version;          // of the floats; tensors that share floats share it
   uint64_t source_version = 0;
   std::shared_ptr<Decoding> decoding;  // made by decoded(); tensors that share floats share it
@@ -41,8 +40,6 @@ struct Tensor::State {
 
   /// Floats computed from the codes, or from the accumulators and the activation.
   std::shared_ptr<Buffer<float>> materialise() const;
-  /// Does a pending pass.
-  void settle();
   /// Computes the floats of a tensor from decoded(). Every reader calls it first, in any thread.
   void decode();
 };
@@ -78,14 +75,6 @@ std::shared_ptr<Buffer<float>> Tensor::State::materialise() const {
     apply(activation, buffer->size(), buffer->data());
   }
   return buffer;
-}
-
-void Tensor::State::settle() {
-  if (pending == nullptr || floats == nullptr) return;
-  const auto results = floats.use_count() == 1 ? floats : make_floats(floats->size());
-  pending->apply(floats->size(), floats->data(), results->data());
-  floats = results;
-  pending = nullptr;
 }
 
 void Tensor::State::decode() {
@@ -177,14 +166,12 @@ ValueKind Tensor::kind() const { return state().kind; }
 Floats Tensor::floats() const {
   State& s = state();
   s.decode();
-  s.settle();
   return Floats(s.floats != nullptr ? s.floats : s.materialise());
 }
 
 const float* Tensor::data() const& {
   State& s = state();
   s.decode();
-  s.settle();
   if (s.floats == nullptr) s.floats = s.materialise();
   return s.floats->data();
 }
@@ -195,7 +182,6 @@ float* Tensor::mutable_data() & {
     throw GraphError("tensor", "codes and accumulators cannot be written");
   if (s.floats == nullptr) throw value_was_freed();
   s.decode();
-  s.settle();
   ++*s.version;
   return s.floats->data();
 }
@@ -231,7 +217,6 @@ Tensor& Tensor::set_requires_grad(bool requires_grad) & {
     throw GraphError("tensor",
                      "requires_grad of a recorded result follows from the operation's inputs and "
                      "cannot be set: set it on a leaf, or use detach()");
-  state().settle();  // the gradient of a leaf is that of its values, so no pass may wait
   state().requires_grad = requires_grad;
   return *this;
 }
@@ -247,7 +232,6 @@ void Tensor::set_grad(Tensor grad) {
 
 Tensor Tensor::detach() const {
   State& s = state();
-  s.settle();
   auto copy = std::make_shared<State>();
   copy->shape = s.shape;
   copy->kind = s.kind;
@@ -286,7 +270,6 @@ std::shared_ptr<Buffer<float>> TensorAccess::buffer(const Tensor& x) {
   if (s.kind != ValueKind::kFloat) throw GraphError("tensor", "the tensor does not hold floats");
   if (s.floats == nullptr) throw value_was_freed();
   s.decode();
-  s.settle();
   if (x.source_codes() != nullptr) ++*s.version;
   return s.floats;
 }
@@ -327,43 +310,23 @@ Tensor TensorAccess::as_floats(const Tensor& x) {
   return Tensor(std::move(copy));
 }
 
-bool TensorAccess::can_take_floats(const Tensor& x) {
-  if (handles(x) != 1 || x.kind() != ValueKind::kFloat) return false;
-  const Tensor::State& s = x.state();
-  // Before a pending pass, the floats may be shared: settle() then writes to new floats.
-  return s.floats.use_count() == 1 || (s.floats != nullptr && s.pending != nullptr);
+bool TensorAccess::is_sole(const Tensor& x) {
+  return handles(x) == 1 && x.kind() == ValueKind::kFloat && x.state().floats.use_count() == 1;
 }
 
 Tensor TensorAccess::overwritable(const Tensor& x) {
-  return can_take_floats(x) && x.node() == nullptr ? x : Tensor::empty(x.shape());
+  return is_sole(x) && x.node() == nullptr ? x : Tensor::empty(x.shape());
 }
 
-Tensor TensorAccess::with_pending(const Tensor& x, std::shared_ptr<PendingPass> pass) {
+Tensor TensorAccess::take_floats(const Tensor& x) {
   Tensor::State& s = x.state();
   s.decode();
-  if (s.pending != pass) s.settle();
+  s.decoding = nullptr;
   Tensor y(std::make_shared<Tensor::State>());
   y.state_->shape = s.shape;
-  y.state_->floats = s.floats;
+  y.state_->floats = std::exchange(s.floats, nullptr);
   y.state_->version = std::make_shared<uint64_t>(0);
-  y.state_->pending = std::move(pass);
   return y;
-}
-
-Tensor TensorAccess::take_floats(const Tensor& x, std::shared_ptr<PendingPass> pass) {
-  Tensor y = with_pending(x, std::move(pass));
-  x.state().floats = nullptr;
-  x.state().pending = nullptr;
-  return y;
-}
-
-std::shared_ptr<PendingPass> TensorAccess::pending(const Tensor& x) { return x.state().pending; }
-
-void TensorAccess::settle(const Tensor& x) { x.state().settle(); }
-
-Floats TensorAccess::unsettled(const Tensor& x) {
-  const Tensor::State& s = x.state();
-  return s.pending != nullptr ? Floats(s.floats) : x.floats();
 }
 
 Tensor TensorAccess::without_value(const Tensor& x) {

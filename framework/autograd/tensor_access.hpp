@@ -34,20 +34,11 @@ class TensorAccess {
   static Activation activation(const Tensor& x);
   /// The same accumulators with another activation to apply.
   static Tensor with_activation(const Tensor& x, Activation activation);
-  /// A tensor of x's shape that shares x's floats, until `pass` computes its own from them. Nobody
-  /// may write to x before: the caller checks can_take_floats(x), or has made x.
-  static Tensor with_pending(const Tensor& x, std::shared_ptr<PendingPass> pass);
-  /// The same, but takes the floats of x, which then has no value. `pass` may be that of x.
-  static Tensor take_floats(const Tensor& x, std::shared_ptr<PendingPass> pass);
-  /// Whether x holds floats and no other handle refers to x or, once a pending pass is done, to its
-  /// memory.
-  static bool can_take_floats(const Tensor& x);
-  /// What is still to be done with x's floats; null if there is nothing.
-  static std::shared_ptr<PendingPass> pending(const Tensor& x);
-  /// Does a pending pass. Afterwards several threads may read x.
-  static void settle(const Tensor& x);
-  /// x's floats before the pending pass.
-  static Floats unsettled(const Tensor& x);
+  /// Whether x holds floats, and no other handle refers to x or to its memory. An operation that
+  /// got x by value may then store its result there: nobody can read x afterwards.
+  static bool is_sole(const Tensor& x);
+  /// A tensor of floats in the memory of x, which then has no value. Only if is_sole(x).
+  static Tensor take_floats(const Tensor& x);
 
   /// Parameters of the codes. They remain known after the value was freed.
   /// Throws: GraphError unless the kind is kCodes.

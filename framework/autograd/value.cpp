@@ -11,40 +11,6 @@
 
 namespace quantrain {
 
-void PendingPass::apply(int64_t n, const float* x, float* y) {
-  if (has_batch_norm()) {
-    const auto columns = static_cast<int64_t>(scale.size());
-    kernels::column_affine_f32(
-        n / columns, columns, x, scale.data(), shift.data(), bound(), y, mask.data());
-  } else {
-    kernels::relu_f32(n, x, bound(), y, mask.data());
-  }
-  done = true;
-}
-
-const Buffer<uint8_t>& PendingPass::complete_mask(std::string_view operation) const& {
-  if (mask.size() > 0 && !done) {
-    throw GraphError(operation, "the result was not read before backward(): nothing depends on it");
-  }
-  return mask;
-}
-
-// Scaling and shifting keep or reverse the order of the floats, also after rounding. So the range
-// of the results is that of the results at both ends.
-std::optional<Range> PendingPass::result_range() const {
-  if (range.empty()) return std::nullopt;
-  const auto columns = static_cast<int64_t>(range.size());
-  std::vector<float> ends;
-  ends.reserve(2 * range.size());
-  for (const Range& r : range) ends.push_back(r.min);
-  for (const Range& r : range) ends.push_back(r.max);
-  kernels::column_affine_f32(
-      2, columns, ends.data(), scale.data(), shift.data(), 0.0f, ends.data(), nullptr);
-  Range all;
-  kernels::min_max_f32(2 * columns, ends.data(), &all.min, &all.max);
-  return activated(all, activation);
-}
-
 void Codes::to_float(const Shape& shape, float* y) const {
   if (storage == CodeStorage::kU8 && !params.per_channel()) {
     kernels::dequantize_u8_f32(shape.elements(), u8(), params.scale[0], stored_zero_point(), y);

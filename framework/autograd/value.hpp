@@ -25,38 +25,6 @@ enum class CodeStorage {
   kS8,  ///< weights, the signed codes themselves
 };
 
-/// What is still to be done with a tensor's floats: the scale and shift of a batch norm, a ReLU or
-/// ReLU6, or both in this order. It is done when the floats are first read; or whoever consumes the
-/// tensor does it in its own pass.
-struct PendingPass {
-  std::vector<float> scale{};  ///< of each index of the last axis; empty if there is no batch norm
-  std::vector<float> shift{};
-  /// The range of the floats for each index of the last axis; empty if it is not known.
-  std::vector<Range> range{};
-  Activation activation = Activation::kNone;
-  /// Bit i: whether the gradient of element i passes. Whoever does the pass writes it. The first
-  /// operation of the pass applies it to the gradient; the later ones pass their gradient on. Empty
-  /// if all gradients pass, or none is needed.
-  Buffer<uint8_t> mask{};
-  bool done = false;  ///< the results were computed, and the mask is complete
-  /// An operation has used the results without storing them. Its gradient passes by the mask, so no
-  /// later operation may join the pass and put its own mask there.
-  bool used = false;
-
-  bool has_batch_norm() const { return !scale.empty(); }
-  /// The upper bound of the activation; 0 if there is none.
-  float bound() const { return activation == Activation::kNone ? 0.0f : upper_bound(activation); }
-  /// Does the pass: reads n floats from x, and writes the results to y, which may be x, and the
-  /// mask if it is not empty.
-  void apply(int64_t n, const float* x, float* y);
-  /// The mask, for the backward pass of `operation`.
-  /// Throws: GraphError if there is a mask and the pass was not done.
-  const Buffer<uint8_t>& complete_mask(std::string_view operation) const&;
-  const Buffer<uint8_t>& complete_mask(std::string_view operation) const&& = delete;
-  /// The range of the results, if `range` is known.
-  std::optional<Range> result_range() const;
-};
-
 /// Integers q with their meaning, real = scale * (q - zero_point). They come from a FakeQuantize, a
 /// data set or an integer operation.   docs/quantization.md (1), (13)
 struct Codes {

@@ -46,6 +46,12 @@ std::shared_ptr<const Rescaling> rescaling_of(const Tensor& u, const Folding& fo
   return rescaling->factor.defined() ? rescaling : nullptr;
 }
 
+// Whether the batch norm computes the layers that are fused with it. It depends on modes that do
+// not change within a pass, so these layers come to the same answer.
+bool computes_what_follows(const Folding& folding) {
+  return folding.uses_batch_statistics() && !keeps_values();
+}
+
 }  // namespace
 
 Folding::Folding(std::string layer_path, const BatchNorm& layer)
@@ -109,19 +115,41 @@ Folding& PreparedBatchNorm::folding() & {
   return *folding_;
 }
 
-Tensor PreparedBatchNorm::forward(const Tensor& u) {
+void PreparedBatchNorm::fuse(std::shared_ptr<FakeQuantize> quantizer) {
+  quantizer_ = std::move(quantizer);
+  quantizer_->fuse_when([f = folding_] { return computes_what_follows(*f); });
+}
+
+Tensor PreparedBatchNorm::take_forward(Tensor u) {
   const Folding& f = folding();
-  const BatchNormOptions options{.momentum = f.momentum,
-                                 .epsilon = f.epsilon,
-                                 .training = f.uses_batch_statistics(),
-                                 .last_use = true};
+  BatchNormOptions options{
+      .momentum = f.momentum, .epsilon = f.epsilon, .training = f.uses_batch_statistics()};
   const std::shared_ptr<const Rescaling> scaled = rescaling_of(u, f);
   if (scaled && !options.training) return u;
-  if (scaled) {
-    return rescaled_batch_norm(
-        u, scaled->factor, scaled->bias, f.gamma, f.beta, f.running_mean, f.running_var, options);
+  if (computes_what_follows(f)) {
+    options.activation = activation_;
+    if (quantizer_ != nullptr && quantizer_->is_fused()) {
+      options.quantize = [&, samples = u.dim(0)](const Range& range) {
+        return quantizer_->params_for(range, samples);
+      };
+    }
   }
-  return batch_norm(u, f.gamma, f.beta, f.running_mean, f.running_var, options);
+  if (scaled) {
+    return rescaled_batch_norm(std::move(u),
+                               scaled->factor,
+                               scaled->bias,
+                               f.gamma,
+                               f.beta,
+                               f.running_mean,
+                               f.running_var,
+                               options);
+  }
+  return batch_norm(std::move(u), f.gamma, f.beta, f.running_mean, f.running_var, options);
+}
+
+Tensor PreparedActivation::take_forward(Tensor x) {
+  if (folding_ == nullptr) throw GraphError(type(), "the layer was moved from");
+  return computes_what_follows(*folding_) ? x : activate(std::move(x), activation_);
 }
 
 }  // namespace quantrain::quant

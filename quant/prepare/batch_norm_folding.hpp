@@ -3,8 +3,10 @@
 #include <memory>
 #include <string>
 
+#include "framework/arithmetic/activation.hpp"
 #include "layers/batch_norm.hpp"
 #include "layers/module.hpp"
+#include "quant/prepare/fake_quantize.hpp"
 
 namespace quantrain::quant {
 
@@ -54,22 +56,48 @@ Tensor fold_weight(const Tensor& weight, const Tensor& factor);
 ///     b), with the product's bias b. This removes the factor and normalizes by the batch.
 ///   - No product folds the batch norm, or a Calibration or FloatMode is open: y = batch_norm(u).
 /// The state stores whether the batch norm is frozen.   docs/quantization.md (15), (24)
+///
+/// While batch statistics are used, it computes the layers that are fused with it, too, in the same
+/// pass over memory: a ReLU or ReLU6, whose body is then a PreparedActivation, and the FakeQuantize
+/// after both, if that needs no more than the range of the values. These then pass on what they
+/// get. In a recording, each layer computes its own part.
 class PreparedBatchNorm : public Module {
  public:
-  explicit PreparedBatchNorm(std::shared_ptr<Folding> folding) : folding_(std::move(folding)) {
+  explicit PreparedBatchNorm(std::shared_ptr<Folding> folding,
+                             Activation activation = Activation::kNone)
+      : folding_(std::move(folding)), activation_(activation) {
     add_buffer("frozen", folding_->frozen);
   }
+  /// Fuses the FakeQuantize that follows the batch norm and its activation.
+  void fuse(std::shared_ptr<FakeQuantize> quantizer);
   std::string_view type() const override { return "PreparedBatchNorm"; }
   /// Throws: GraphError if the layer was moved from.
   Folding& folding() &;
   Folding& folding() && = delete;
 
  protected:
-  Tensor forward(const Tensor& u) override;
+  Tensor take_forward(Tensor u) override;
   void on_train(bool training) override { folding().training = training; }
 
  private:
   std::shared_ptr<Folding> folding_;
+  Activation activation_;
+  std::shared_ptr<FakeQuantize> quantizer_;
+};
+
+/// Body slot of the ReLU or ReLU6 that is fused with a batch norm.
+class PreparedActivation : public Module {
+ public:
+  PreparedActivation(std::shared_ptr<const Folding> folding, Activation activation)
+      : folding_(std::move(folding)), activation_(activation) {}
+  std::string_view type() const override { return "PreparedActivation"; }
+
+ protected:
+  Tensor take_forward(Tensor x) override;
+
+ private:
+  std::shared_ptr<const Folding> folding_;
+  Activation activation_;
 };
 
 }  // namespace quantrain::quant

@@ -14,20 +14,6 @@ namespace {
 
 FakeQuantizeConfig activations(int bits) { return {.type = {.bits = bits}}; }
 
-// The range of integer sums, or of floats for which a pass is pending, if it can be found without
-// computing all values.
-std::optional<Range> range_without_values(const Tensor& x) {
-  if (x.kind() == ValueKind::kAccumulators)
-    return TensorAccess::accumulators(x)->range(x.elements(), TensorAccess::activation(x));
-  const std::shared_ptr<PendingPass> pass = TensorAccess::pending(x);
-  if (pass == nullptr) return std::nullopt;
-  if (pass->has_batch_norm()) return pass->result_range();
-  Range range;
-  const Floats floats = TensorAccess::unsettled(x);
-  kernels::min_max_f32(x.elements(), floats, &range.min, &range.max);
-  return activated(range, pass->activation);
-}
-
 FakeQuantizeConfig weights(int bits) {
   return {.type = {.bits = bits, .is_signed = true, .narrow = true},
           .scheme = QScheme::kSymmetric,
@@ -199,10 +185,10 @@ void FakeQuantize::observe(const Tensor& x) {
     return;
   }
   observer_->set_name(place(type()));
-  std::optional<Range> range;
-  if (config_.axis < 0 && !observer_->needs_values()) range = range_without_values(x);
-  if (range) {
-    observer_->observe_range({&*range, 1}, x.rank() == 0 ? 1 : x.dim(0));
+  if (x.kind() == ValueKind::kAccumulators && config_.axis < 0 && !observer_->needs_values()) {
+    const Range range =
+        TensorAccess::accumulators(x)->range(x.elements(), TensorAccess::activation(x));
+    observer_->observe_range({&range, 1}, x.rank() == 0 ? 1 : x.dim(0));
   } else {
     observer_->observe(x);
   }
@@ -250,11 +236,31 @@ FakeQuantizeOptions FakeQuantize::options_for(const Tensor& x) const {
   return {.storage = config_.storage,
           .clamped = config_.estimator != Estimator::kPlain,
           .codes = simulation() == Simulation::kInteger,
-          .samples = batch ? x.dim(0) : 1,
-          .last_use = true};
+          .samples = batch ? x.dim(0) : 1};
+}
+
+bool FakeQuantize::moves() const {
+  return phase() == Phase::kTraining && training() && !is_given() && !DryRun::on();
+}
+
+bool FakeQuantize::is_fused() const {
+  return fused_ && fused_() && !in_float() && !DryRun::on() &&
+         simulation() == Simulation::kInteger && config_.estimator == Estimator::kClamped &&
+         config_.storage == CodeStorage::kU8 && config_.axis < 0 && config_.type.bits <= 8 &&
+         !observer_->needs_values();
+}
+
+QParams FakeQuantize::params_for(const Range& range, int64_t samples) {
+  if (moves()) {
+    observer_->set_name(place(type()));
+    observer_->observe_range({&range, 1}, samples);
+    choose();
+  }
+  return params();
 }
 
 Tensor FakeQuantize::forward(const Tensor& x) {
+  if (is_fused()) return x;
   if (in_float()) {
     if (phase() == Phase::kCalibrating && !is_given() && !DryRun::on()) {
       observe(x);
@@ -262,8 +268,7 @@ Tensor FakeQuantize::forward(const Tensor& x) {
     }
     return x;
   }
-  const bool moves = phase() == Phase::kTraining && training() && !is_given() && !DryRun::on();
-  if (moves) calibrate(x);
+  if (moves()) calibrate(x);
   if (DryRun::on() && !is_initialized()) return fake_quantize(x, start(x), options_for(x));
   const QParams current = params();
   return config_.estimator == Estimator::kLearned && phase() == Phase::kTraining && !is_given()

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -83,6 +84,17 @@ class FakeQuantize : public Module, public Phased {
   /// or if config().range determines the parameters.
   void update_params(const QParams& params);
 
+  /// For an operation that quantizes its result in its own pass: while `runs` returns true and
+  /// is_fused(), forward() returns its input, which holds the codes already.
+  void fuse_when(std::function<bool()> runs) { fused_ = std::move(runs); }
+  /// Whether such an operation has to quantize: `runs` returns true, and quantizing takes only
+  /// params_for() and the clamped straight-through estimator.
+  bool is_fused() const;
+  /// The part of forward() that finds the parameters, given the range of x and its number of
+  /// samples. In training, the range moves first.
+  /// Throws: as forward().
+  QParams params_for(const Range& range, int64_t samples);
+
   const FakeQuantizeConfig& config() const& { return config_; }
   FakeQuantizeConfig config() const&& { return config_; }
   /// The kind of the observer: "min_max", "histogram".
@@ -105,6 +117,7 @@ class FakeQuantize : public Module, public Phased {
   enum Origin : int64_t { kNone, kChosen, kGiven };  // of the parameters
   int64_t origin() const { return known_ ? kGiven : initialized_.item(); }
 
+  bool moves() const;
   void check_input(const Tensor& x) const;
   void observe(const Tensor& x);
   void choose();
@@ -115,6 +128,7 @@ class FakeQuantize : public Module, public Phased {
   FakeQuantizeConfig config_;
   std::optional<QParams> known_;  // from config_.range
   std::unique_ptr<Observer> observer_;
+  std::function<bool()> fused_;   // empty if no operation quantizes its result with this module
   std::optional<QParams> start_;  // from the first tensor that may set a learned scale
   bool observed_ = false;      // whether values were observed since the current Calibration began
   std::string why_no_params_;  // why the last Calibration chose no parameters

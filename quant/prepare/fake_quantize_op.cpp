@@ -153,37 +153,6 @@ Quantized quantize_chosen(const Tensor& x,
   return {Tensor::from_codes(x.shape(), codes), {}};
 }
 
-// Does the pending pass of x and quantizes the results, without storing them. x then has no value.
-// The first operation of the pass applies the mask to the gradient.
-Quantized quantize_pending(const Tensor& x,
-                           const std::shared_ptr<PendingPass>& pass,
-                           const QParams& params,
-                           CodeStorage storage,
-                           bool want_mask) {
-  const int64_t n = x.elements();
-  const auto codes = empty_codes(n, params, storage);
-  if (want_mask && pass->mask.size() == 0) pass->mask = Buffer<uint8_t>((n + 7) / 8);
-  kernels::QuantizeF32 q = kernel_params(*codes, 0);
-  q.bound = pass->bound();
-  const Tensor taken = TensorAccess::take_floats(x, pass);
-  const Floats floats = TensorAccess::unsettled(taken);
-  const auto columns = static_cast<int64_t>(pass->scale.size());
-  const bool finite =
-      pass->has_batch_norm()
-          ? kernels::quantize_columns_f32_u8(n / columns,
-                                             columns,
-                                             floats,
-                                             pass->scale.data(),
-                                             pass->shift.data(),
-                                             q,
-                                             codes->bytes.data(),
-                                             pass->mask.data())
-          : kernels::quantize_f32_u8(n, floats, q, codes->bytes.data(), pass->mask.data());
-  if (!finite) refuse_values();
-  pass->done = true;
-  return {Tensor::from_codes(x.shape(), codes), {}};
-}
-
 Quantized requantize_accumulators(const Tensor& x, const QParams& params, bool want_mask) {
   const int64_t n = x.elements();
   Buffer<uint8_t> codes(n);
@@ -394,37 +363,39 @@ Tensor decoded(const Tensor& codes) {
   return y;
 }
 
+// Activation codes and results of integer operations are requantized by the deployed operations.
+bool runs_on_integers(const Tensor& x, const QParams& params, const FakeQuantizeOptions& options) {
+  const bool activation = options.codes && params.type.bits <= 8 && !params.per_channel() &&
+                          options.storage == CodeStorage::kU8;
+  return activation && (x.kind() == ValueKind::kAccumulators || activation_codes(x) != nullptr);
+}
+
+Quantized quantize_integers(const Tensor& x, const QParams& params, bool want_mask) try {
+  return x.kind() == ValueKind::kAccumulators ? requantize_accumulators(x, params, want_mask)
+                                              : rescale_codes(x, params, want_mask);
+} catch (const QuantError& error) {  // a multiplier's error does not name the layer
+  throw QuantError(where(), error.what());
+}
+
+Quantized quantize_any(const Tensor& x,
+                       const QParams& params,
+                       const FakeQuantizeOptions& options,
+                       bool want_mask) {
+  if (runs_on_integers(x, params, options)) return quantize_integers(x, params, want_mask);
+  if (params.type.bits > 8) return quantize_wide(x, params, want_mask);
+  Quantized result = quantize_floats(x, Tensor(), params, options.storage, want_mask);
+  if (!options.codes) result.y = decoded(result.y);
+  return result;
+}
+
 Tensor run(const Tensor& x,
            const Tensor& scale,
            const QParams& params,
            const FakeQuantizeOptions& options) {
   check_params(x, params, options);
-  // If nothing else reads x, its pending pass and the quantization are one pass.
-  const bool last_use = options.last_use && !keeps_values() && TensorAccess::handles(x) == 1 &&
-                        !scale.defined() && options.clamped && params.type.bits <= 8 &&
-                        !params.per_channel();
-  std::shared_ptr<PendingPass> pending = last_use ? TensorAccess::pending(x) : nullptr;
-  if (pending != nullptr && pending->used) pending = nullptr;
   std::vector<Tensor> inputs{x};
   if (scale.defined()) inputs.push_back(scale);
-  const bool want_mask = options.clamped && needs_gradient(inputs);
-  const bool narrow_enough = params.type.bits <= 8;
-  const bool activation = options.codes && narrow_enough && options.storage == CodeStorage::kU8 &&
-                          !params.per_channel();
-  const auto integers = [&](auto&& function) {
-    try {
-      return function(x, params, want_mask);
-    } catch (const QuantError& error) {  // a multiplier's error does not name the layer
-      throw QuantError(where(), error.what());
-    }
-  };
-  Quantized result =
-      activation && x.kind() == ValueKind::kAccumulators ? integers(requantize_accumulators)
-      : activation && activation_codes(x) != nullptr     ? integers(rescale_codes)
-      : pending != nullptr ? quantize_pending(x, pending, params, options.storage, want_mask)
-      : narrow_enough      ? quantize_floats(x, Tensor(), params, options.storage, want_mask)
-                           : quantize_wide(x, params, want_mask);
-  if (!options.codes && narrow_enough) result.y = decoded(result.y);
+  Quantized result = quantize_any(x, params, options, options.clamped && needs_gradient(inputs));
   return record<FakeQuantizeNode>(
       std::move(result.y), std::move(inputs), params, options, std::move(result.mask));
 }

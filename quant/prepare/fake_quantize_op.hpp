@@ -19,9 +19,6 @@ struct FakeQuantizeOptions {
   /// Samples in x: 1 for weights, the batch size for activations. The gradient of a learned scale
   /// is normalized by the elements of one sample.
   int64_t samples = 1;
-  /// true: the caller does not read x afterwards. If a pass over x's floats is pending
-  /// (PendingPass), it is done together with the quantization, and its floats are not stored.
-  bool last_use = false;
 };
 
 /// y = scale * (clamp(half_even(x / scale) + zero_point, qmin, qmax) - zero_point). There is one

@@ -9,7 +9,6 @@
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
 #include "framework/core/text_stream.hpp"
-#include "framework/kernels/float/columns.hpp"
 #include "framework/kernels/float/elementwise.hpp"
 #include "framework/kernels/float/grain.hpp"
 #include "framework/kernels/float/ranges.hpp"
@@ -145,62 +144,50 @@ Tensor add_codes(const std::vector<Tensor>& x) {
       shape, std::make_shared<CodeSum>(Samples(shape), std::move(operands)));
 }
 
-/// If a batch norm's scale and shift of `a` are still to be done, does them and the addition of `b`
-/// in one pass. The floats of `a` stay as they are, in case it is read again. Otherwise, the
-/// result is undefined.
-Tensor add_to_pending(const Tensor& a, const Tensor& b) {
-  const std::shared_ptr<PendingPass> pass = TensorAccess::pending(a);
-  const bool fits = pass != nullptr && pass->has_batch_norm() &&
-                    pass->activation == Activation::kNone && a.shape() == b.shape() &&
-                    !a.same_as(b);
-  if (!fits) return Tensor();
-  Tensor y = Tensor::empty(a.shape());
-  const auto columns = static_cast<int64_t>(pass->scale.size());
-  const Floats before = TensorAccess::unsettled(a);
-  const Floats other = b.floats();
-  kernels::column_affine_f32(y.elements() / columns,
-                             columns,
-                             before,
-                             pass->scale.data(),
-                             pass->shift.data(),
-                             0.0f,
-                             y.mutable_data(),
-                             nullptr,
-                             other);
-  pass->used = true;
-  return y;
-}
-
+/// The sum takes the memory of one of the first two operands if nobody else holds it; a recording
+/// keeps it.
 Tensor add_floats(const std::vector<Tensor>& x) {
-  if (x.size() == 2) {
-    for (const size_t i : {size_t{0}, size_t{1}}) {
-      if (Tensor y = add_to_pending(x[i], x[1 - i]); y.defined()) return y;
-    }
-  }
   Shape shape = x[0].shape();
   for (const Tensor& operand : x) shape = broadcast_shape("add", shape, operand.shape());
-  Tensor y = Tensor::empty(shape);
+  Tensor y;
+  const auto values = [&](size_t i) {
+    if (i < 2 && !y.defined() && x[i].shape() == shape && TensorAccess::is_sole(x[i]) &&
+        !keeps_values()) {
+      y = TensorAccess::take_floats(x[i]);
+      return y.floats();
+    }
+    return broadcast_to(x[i], shape).floats();
+  };
+  const Floats first = values(0);
+  const Floats second = values(1);
+  if (!y.defined()) y = Tensor::empty(shape);
   float* const sum = y.mutable_data();
-  const Floats first = broadcast_to(x[0], shape).floats();
-  for (size_t i = 1; i < x.size(); ++i) {
-    const Floats next = broadcast_to(x[i], shape).floats();
-    kernels::add_f32(y.elements(), i == 1 ? first.data() : sum, next, sum);
+  kernels::add_f32(y.elements(), first, second, sum);
+  for (size_t i = 2; i < x.size(); ++i) {
+    const Floats next = values(i);
+    kernels::add_f32(y.elements(), sum, next, sum);
   }
   return y;
 }
 
 }  // namespace
 
-Tensor add(const Tensor& a, const Tensor& b) { return add(std::vector<Tensor>{a, b}); }
+Tensor add(Tensor a, Tensor b) {
+  std::vector<Tensor> x;
+  x.reserve(2);
+  x.push_back(std::move(a));
+  x.push_back(std::move(b));
+  return add(std::move(x));
+}
 
-Tensor add(const std::vector<Tensor>& x) {
+Tensor add(std::vector<Tensor> x) {
   if (x.empty()) throw ShapeError("add", "there is no operand");
   if (x.size() == 1) return x[0];
   Tensor y = add_codes(x);
   if (!y.defined() && x.size() == 2)
     y = function_of_constants("add", x[0], x[1], [](double v, double c) { return v + c; });
   if (!y.defined()) y = add_floats(x);
-  return record<AddNode>(std::move(y), x);
+  return record<AddNode>(std::move(y), std::move(x));
 }
 
 }  // namespace quantrain

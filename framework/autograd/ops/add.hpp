@@ -1,5 +1,6 @@
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "framework/autograd/tensor.hpp"
@@ -13,10 +14,11 @@ namespace quantrain {
 /// If one operand holds activation codes and the other is a constant (one number, or one for each
 /// channel), y is an integer lookup.   docs/quantization.md (24)
 /// In both cases the FakeQuantize that follows sets the parameters of y.
+/// If an operand holds floats and is the only handle, y takes their memory: add(std::move(a), b).
 /// Gradient: grad_y to each operand, summed over the axes along which that operand was repeated.
 /// Throws: ShapeError if the shapes do not broadcast.
 /// Source: ONNX Add.
-Tensor add(const Tensor& a, const Tensor& b);
+Tensor add(Tensor a, Tensor b);
 
 /// y = x[0] + x[1] + ..., elementwise, broadcasting. Floats are added from left to right. A single
 /// operand is returned unchanged.
@@ -27,8 +29,8 @@ Tensor add(const Tensor& a, const Tensor& b);
 /// Gradient: grad_y to each operand, summed over the axes along which that operand was repeated.
 /// Throws: ShapeError if there is no operand, or the shapes do not broadcast.
 /// Source: ONNX Sum.
-Tensor add(const std::vector<Tensor>& x);
+Tensor add(std::vector<Tensor> x);
 
-inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
+inline Tensor operator+(Tensor a, Tensor b) { return add(std::move(a), std::move(b)); }
 
 }  // namespace quantrain

@@ -7,6 +7,8 @@
 #include "framework/autograd/ops/masked.hpp"
 #include "framework/core/error.hpp"
 #include "framework/kernels/float/columns.hpp"
+#include "framework/kernels/float/ranges.hpp"
+#include "framework/kernels/integer/integer.hpp"
 
 namespace quantrain {
 namespace {
@@ -15,7 +17,7 @@ constexpr const char* kBatchNorm = "batch_norm";
 constexpr const char* kRescaled = "rescaled_batch_norm";
 
 using Channels = std::vector<float>;
-using Pass = std::shared_ptr<PendingPass>;  // null if the result is computed at once
+using Mask = Buffer<uint8_t>;  // bit i: whether the gradient of element i passes; empty if all do
 
 // Mean, population variance and range of each channel of a batch.
 struct Moments {
@@ -46,14 +48,14 @@ Gradients gradients(const Tensor& x,
                     const Tensor& gamma,
                     Tensor grad_y,
                     const Statistics& s,
-                    const Pass& pass,
+                    const Mask& mask,
                     bool batch_statistics,
                     bool wants_x) {
   const int64_t c = x.dim(-1);
-  const uint8_t* mask = pass == nullptr ? nullptr : pass->complete_mask(kBatchNorm).data();
-  if (mask != nullptr && c % 8 != 0) {
-    grad_y = masked(grad_y, pass->mask);
-    mask = nullptr;
+  const uint8_t* bits = mask.data();
+  if (bits != nullptr && c % 8 != 0) {
+    grad_y = masked(grad_y, mask);
+    bits = nullptr;
   }
   const int64_t n = values_per_channel(x);
   const Floats x_data = x.floats();
@@ -70,7 +72,7 @@ Gradients gradients(const Tensor& x,
                                 x_data,
                                 s.mean.data(),
                                 grad,
-                                mask,
+                                bits,
                                 result.beta.mutable_data(),
                                 result.sum_grad_x.data());
   float* const grad_gamma = result.gamma.mutable_data();
@@ -90,17 +92,24 @@ Gradients gradients(const Tensor& x,
   result.x = TensorAccess::overwritable(grad_y);
   float* const out = result.x.mutable_data();
   kernels::batch_norm_backward_f32(
-      n, c, x_data, s.mean.data(), grad, mask, a.data(), b.data(), d.data(), out);
+      n, c, x_data, s.mean.data(), grad, bits, a.data(), b.data(), d.data(), out);
   return result;
 }
 
 class BatchNormNode : public Node {
  public:
-  BatchNormNode(Statistics statistics, Pass pass, const BatchNormOptions& options)
-      : statistics_(std::move(statistics)), pass_(std::move(pass)), options_(options) {}
+  BatchNormNode(Statistics statistics, Mask mask, const BatchNormOptions& options)
+      : statistics_(std::move(statistics)),
+        mask_(std::move(mask)),
+        epsilon_(options.epsilon),
+        training_(options.training),
+        activation_(options.activation) {}
   std::string_view type() const override { return kBatchNorm; }
   Attributes attributes() const override {
-    return {{"epsilon", double{options_.epsilon}}, {"training", int64_t{options_.training}}};
+    Attributes all{{"epsilon", double{epsilon_}}, {"training", int64_t{training_}}};
+    if (activation_ != Activation::kNone)
+      all.add("activation", std::string(to_string(activation_)));
+    return all;
   }
   QuantizationTraits traits() const override {
     return {.closes_range = true,
@@ -111,13 +120,8 @@ class BatchNormNode : public Node {
   }
   bool reads_input(size_t i) const override { return i < 2; }
   std::vector<Tensor> backward(Tensor grad_y) override {
-    Gradients g = gradients(input(0),
-                            input(1),
-                            std::move(grad_y),
-                            statistics_,
-                            pass_,
-                            options_.training,
-                            needs_grad(0));
+    Gradients g = gradients(
+        input(0), input(1), std::move(grad_y), statistics_, mask_, training_, needs_grad(0));
     std::vector<Tensor> grads(inputs().size());
     grads[0] = g.x;
     if (needs_grad(1)) grads[1] = g.gamma;
@@ -127,17 +131,19 @@ class BatchNormNode : public Node {
 
  private:
   Statistics statistics_;
-  Pass pass_;
-  BatchNormOptions options_;
+  Mask mask_;
+  float epsilon_;
+  bool training_;
+  Activation activation_;
 };
 
 // Inputs x, gamma, beta, factor, shift.
 class RescaledBatchNormNode : public Node {
  public:
-  RescaledBatchNormNode(Tensor x, Statistics statistics, Pass pass, float epsilon)
+  RescaledBatchNormNode(Tensor x, Statistics statistics, Mask mask, float epsilon)
       : x_(std::move(x)),
         statistics_(std::move(statistics)),
-        pass_(std::move(pass)),
+        mask_(std::move(mask)),
         epsilon_(epsilon) {}
   std::string_view type() const override { return kRescaled; }
   Attributes attributes() const override { return {{"epsilon", double{epsilon_}}}; }
@@ -151,7 +157,7 @@ class RescaledBatchNormNode : public Node {
   // d inverse_deviation / df = -epsilon * f * inverse_deviation^3.
   std::vector<Tensor> backward(Tensor grad_y) override {
     Gradients g =
-        gradients(x_, input(1), std::move(grad_y), statistics_, pass_, true, needs_grad(0));
+        gradients(x_, input(1), std::move(grad_y), statistics_, mask_, true, needs_grad(0));
     std::vector<Tensor> grads(5);
     grads[0] = g.x;
     if (needs_grad(1)) grads[1] = g.gamma;
@@ -174,7 +180,7 @@ class RescaledBatchNormNode : public Node {
  private:
   Tensor x_;  // as floats, so that accumulators are not converted again
   Statistics statistics_;
-  Pass pass_;
+  Mask mask_;
   float epsilon_;
 };
 
@@ -195,6 +201,8 @@ void check_batch_norm(
   if (!(options.momentum >= 0.0f && options.momentum <= 1.0f)) {
     throw DataError(where, "momentum must lie in [0, 1], got ", options.momentum);
   }
+  if (options.quantize != nullptr && !options.training)
+    throw GraphError(where, "only a batch norm with batch statistics quantizes its result");
   if (options.training && x.dim(-1) > 0 && x.elements() / x.dim(-1) < 2) {
     throw ShapeError(Scope::path().empty() ? where : Scope::path(),
                      "batch statistics need more than one value per channel, got shape ",
@@ -291,33 +299,91 @@ void check_running(const char* where, const Tensor& mean, const Tensor& variance
   }
 }
 
-// `range` is that of x; it may be empty.
-Pass normalisation(const Statistics& s,
-                   const Tensor& gamma,
-                   const Tensor& beta,
-                   std::vector<Range> range = {}) {
-  const float* const gammas = gamma.data();
-  const float* const betas = beta.data();
-  auto pass = std::make_shared<PendingPass>();
-  pass->scale.resize(s.mean.size());
-  pass->shift.resize(s.mean.size());
-  pass->range = std::move(range);
-  for (size_t i = 0; i < s.mean.size(); ++i) {
-    pass->scale[i] = gammas[i] * s.inverse_deviation[i];
-    pass->shift[i] = betas[i] - s.mean[i] * pass->scale[i];
+// One pass over x: * scale + shift, then the activation, then perhaps the quantization.
+class Pass {
+ public:
+  Pass(const Statistics& s,
+       const Tensor& gamma,
+       const Tensor& beta,
+       const BatchNormOptions& options)
+      : options_(options), scale_(s.mean.size()), shift_(s.mean.size()) {
+    const float* const gammas = gamma.data();
+    const float* const betas = beta.data();
+    for (size_t i = 0; i < s.mean.size(); ++i) {
+      scale_[i] = gammas[i] * s.inverse_deviation[i];
+      shift_[i] = betas[i] - s.mean[i] * scale_[i];
+    }
   }
-  return pass;
-}
 
-// The result of the pass. If it waits, `pass` is done later. Else it becomes null.
-Tensor normalised(const Tensor& x, Pass& pass, bool waits) {
-  if (waits && x.elements() > 0) return TensorAccess::with_pending(x, pass);
-  Tensor y = Tensor::empty(x.shape());
-  const Floats x_floats = x.floats();
-  if (x.elements() > 0) pass->apply(x.elements(), x_floats, y.mutable_data());
-  pass = nullptr;
-  return y;
-}
+  // Only the quantization reads the range of each column of x. in_place: nobody reads x again.
+  // Unless `mask` is null, it becomes the mask of the activation and the quantization.
+  Tensor run(const Tensor& x, const std::vector<Range>& range, bool in_place, Mask* mask) const {
+    const bool quantizes = options_.quantize != nullptr && x.elements() > 0;
+    if (mask != nullptr && (quantizes || options_.activation != Activation::kNone))
+      *mask = Mask((x.elements() + 7) / 8);
+    uint8_t* const bits = mask == nullptr ? nullptr : mask->data();
+    return quantizes ? codes(x, options_.quantize(result_range(range)), bits)
+                     : floats(x, in_place, bits);
+  }
+
+ private:
+  int64_t columns() const { return std::ssize(scale_); }
+  float bound() const {
+    return options_.activation == Activation::kNone ? 0.0f : upper_bound(options_.activation);
+  }
+
+  // Scaling and shifting keep or reverse the order of the floats, also after rounding. So the range
+  // of the results is that of the results at both ends.
+  Range result_range(const std::vector<Range>& range) const {
+    std::vector<float> ends;
+    ends.reserve(2 * range.size());
+    for (const Range& r : range) ends.push_back(r.min);
+    for (const Range& r : range) ends.push_back(r.max);
+    kernels::column_affine_f32(
+        2, columns(), ends.data(), scale_.data(), shift_.data(), 0.0f, ends.data(), nullptr);
+    Range all;
+    kernels::min_max_f32(2 * columns(), ends.data(), &all.min, &all.max);
+    return activated(all, options_.activation);
+  }
+
+  Tensor floats(const Tensor& x, bool in_place, uint8_t* mask) const {
+    const int64_t rows = values_per_channel(x);
+    Tensor y = in_place ? TensorAccess::take_floats(x) : Tensor::empty(x.shape());
+    const Floats from = in_place ? y.floats() : x.floats();
+    kernels::column_affine_f32(
+        rows, columns(), from, scale_.data(), shift_.data(), bound(), y.mutable_data(), mask);
+    return y;
+  }
+
+  Tensor codes(const Tensor& x, const QParams& params, uint8_t* mask) const {
+    const std::string where = Scope::path().empty() ? kBatchNorm : Scope::path();
+    validate(params, where);
+    if (params.per_channel() || params.type.bits > 8)
+      throw QuantError(where, "a result is quantized per tensor to at most 8 bits, not ", params);
+    auto codes = std::make_shared<Codes>(Codes{Buffer<uint8_t>(x.elements()), {}, params});
+    const kernels::QuantizeF32 q{.scale = params.scale[0],
+                                 .zero_point = params.zero_point[0],
+                                 .qmin = params.type.qmin(),
+                                 .qmax = params.type.qmax(),
+                                 .offset = codes->offset(),
+                                 .bound = bound()};
+    const Floats from = x.floats();
+    if (!kernels::quantize_columns_f32_u8(values_per_channel(x),
+                                          columns(),
+                                          from,
+                                          scale_.data(),
+                                          shift_.data(),
+                                          q,
+                                          codes->bytes.data(),
+                                          mask))
+      throw DataError(where, "input of the fake quantization has a NaN or an infinity");
+    return Tensor::from_codes(x.shape(), std::move(codes));
+  }
+
+  const BatchNormOptions& options_;
+  Channels scale_;
+  Channels shift_;
+};
 
 // With running statistics, batch norm is a function of the codes of each channel. Returns this
 // function. Returns null in three cases: in training, if x holds no activation codes, and if x has
@@ -348,7 +414,7 @@ std::shared_ptr<CodeFunction> of_codes(const Tensor& x,
 
 }  // namespace
 
-Tensor batch_norm(const Tensor& x,
+Tensor batch_norm(Tensor x,
                   const Tensor& gamma,
                   const Tensor& beta,
                   Tensor running_mean,
@@ -362,31 +428,35 @@ Tensor batch_norm(const Tensor& x,
                     {"running variance", &running_variance}},
                    options);
   check_running(kBatchNorm, running_mean, running_variance);
-  const bool waits = options.last_use && !keeps_values() && TensorAccess::can_take_floats(x);
-  // A FakeQuantize seldom follows this function, so the range is not wanted.
-  Statistics s = options.training ? batch_statistics(moments(x, {}, false),
+  const Moments of_batch =
+      options.training ? moments(x, {}, options.quantize != nullptr) : Moments{};
+  Statistics s = options.training ? batch_statistics(of_batch,
                                                      values_per_channel(x),
                                                      Tensor(),
                                                      Tensor(),
                                                      {running_mean, running_variance},
                                                      options)
                                   : running_statistics(running_mean, running_variance, options);
-  std::vector<Tensor> inputs{x, gamma, beta};
-  if (!options.training) inputs.insert(inputs.end(), {running_mean, running_variance});
+  Mask mask;
+  Tensor y;
   if (auto waiting = of_codes(x, gamma, beta, running_mean, running_variance, options)) {
-    return record<BatchNormNode>(TensorAccess::from_accumulators(x.shape(), std::move(waiting)),
-                                 std::move(inputs),
-                                 std::move(s),
-                                 nullptr,
-                                 options);
+    y = TensorAccess::from_accumulators(x.shape(), std::move(waiting), options.activation);
+    if (options.activation != Activation::kNone && needs_gradient({x, gamma, beta})) {
+      mask = Mask((x.elements() + 7) / 8);
+      TensorAccess::accumulators(y)->activation_mask(x.elements(), options.activation, mask.data());
+    }
+  } else {
+    const bool masks = needs_gradient({x, gamma, beta});
+    const bool in_place = TensorAccess::is_sole(x) && !masks && !keeps_values();
+    y = Pass(s, gamma, beta, options).run(x, of_batch.range, in_place, masks ? &mask : nullptr);
   }
-  Pass pass = normalisation(s, gamma, beta);
-  Tensor y = normalised(x, pass, waits);
+  std::vector<Tensor> inputs{std::move(x), gamma, beta};
+  if (!options.training) inputs.insert(inputs.end(), {running_mean, running_variance});
   return record<BatchNormNode>(
-      std::move(y), std::move(inputs), std::move(s), std::move(pass), options);
+      std::move(y), std::move(inputs), std::move(s), std::move(mask), options);
 }
 
-Tensor rescaled_batch_norm(const Tensor& x,
+Tensor rescaled_batch_norm(Tensor x,
                            const Tensor& factor,
                            const Tensor& shift,
                            const Tensor& gamma,
@@ -406,27 +476,28 @@ Tensor rescaled_batch_norm(const Tensor& x,
   check_running(kRescaled, running_mean, running_variance);
   if (!options.training)
     throw GraphError(kRescaled, "only batch statistics cancel the factor: set the option training");
-  const bool own_floats = x.kind() != ValueKind::kFloat || TensorAccess::can_take_floats(x);
-  const bool waits = options.last_use && !keeps_values() && own_floats;
   // If nobody else reads integer sums, the floats take their memory.
   std::vector<double> scale;
-  if (options.last_use && !keeps_values()) scale = scales_of_sums(x);
+  if (!keeps_values()) scale = scales_of_sums(x);
   Tensor values;
   if (!scale.empty()) values = TensorAccess::take_sums(x);
   if (!values.defined()) {
     scale.clear();
     values = TensorAccess::as_floats(x);
   }
-  Moments of_batch = moments(values, scale, waits);
+  const Moments of_batch = moments(values, scale, options.quantize != nullptr);
   Statistics s = batch_statistics(
       of_batch, values_per_channel(x), factor, shift, {running_mean, running_variance}, options);
-  Pass pass = normalisation(s, gamma, beta, std::move(of_batch.range));
-  Tensor y = normalised(values, pass, waits);
+  std::vector<Tensor> inputs{std::move(x), gamma, beta, factor, shift};
+  const bool in_place = !should_record(inputs) && TensorAccess::is_sole(values);
+  Mask mask;
+  Tensor y = Pass(s, gamma, beta, options)
+                 .run(values, of_batch.range, in_place, needs_gradient(inputs) ? &mask : nullptr);
   return record<RescaledBatchNormNode>(std::move(y),
-                                       {x, gamma, beta, factor, shift},
-                                       values,
+                                       std::move(inputs),
+                                       std::move(values),
                                        std::move(s),
-                                       std::move(pass),
+                                       std::move(mask),
                                        options.epsilon);
 }
 

@@ -14,29 +14,26 @@ namespace {
 
 class ReluNode : public Node {
  public:
-  ReluNode(Activation activation, std::shared_ptr<const PendingPass> pass)
-      : activation_(activation), pass_(std::move(pass)) {}
-  std::string_view type() const override {
-    return activation_ == Activation::kRelu ? "relu" : "relu6";
-  }
+  ReluNode(Activation activation, Buffer<uint8_t> mask)
+      : activation_(activation), mask_(std::move(mask)) {}
+  std::string_view type() const override { return to_string(activation_); }
   QuantizationTraits traits() const override {
     return {.is_activation = true, .layer = activation_ == Activation::kRelu ? "ReLU" : "ReLU6"};
   }
   bool reads_input(size_t) const override { return false; }
-  std::vector<Tensor> backward(Tensor grad_y) override {
-    if (pass_ == nullptr) return {grad_y};
-    return {masked(grad_y, pass_->complete_mask(type()))};
-  }
+  std::vector<Tensor> backward(Tensor grad_y) override { return {masked(grad_y, mask_)}; }
 
  private:
   Activation activation_;
-  std::shared_ptr<const PendingPass> pass_;  // null if the batch norm before it applies the mask
+  Buffer<uint8_t> mask_;
 };
 
+// A recording keeps the value of x, so the result does not take its memory.
 Tensor activate_floats(const Tensor& x, Activation activation, uint8_t* mask) {
-  Tensor y = Tensor::empty(x.shape());
-  const Floats x_floats = x.floats();
-  kernels::relu_f32(x.elements(), x_floats, upper_bound(activation), y.mutable_data(), mask);
+  const bool in_place = TensorAccess::is_sole(x) && !keeps_values();
+  Tensor y = in_place ? TensorAccess::take_floats(x) : Tensor::empty(x.shape());
+  const Floats from = in_place ? y.floats() : x.floats();
+  kernels::relu_f32(y.elements(), from, upper_bound(activation), y.mutable_data(), mask);
   return y;
 }
 
@@ -68,18 +65,13 @@ Tensor activate_accumulators(const Tensor& x, Activation activation, uint8_t* ma
   return TensorAccess::with_activation(x, std::max(TensorAccess::activation(x), activation));
 }
 
-Tensor activate(const Tensor& x, Activation activation, bool may_take) {
-  const bool takes = may_take && !keeps_values() && TensorAccess::can_take_floats(x);
-  std::shared_ptr<PendingPass> pass = takes ? TensorAccess::pending(x) : nullptr;
-  const bool joins = pass != nullptr && !pass->used && pass->activation == Activation::kNone;
-  if (!joins) pass = std::make_shared<PendingPass>();
-  if (needs_gradient({x})) pass->mask = Buffer<uint8_t>((x.elements() + 7) / 8);
-  pass->activation = activation;
-  if (takes) {
-    Tensor y = TensorAccess::take_floats(x, pass);
-    return record<ReluNode>(std::move(y), {x}, activation, joins ? nullptr : std::move(pass));
-  }
-  uint8_t* const mask = pass->mask.data();
+}  // namespace
+
+Tensor activate(Tensor x, Activation activation) {
+  if (activation == Activation::kNone) return x;
+  Buffer<uint8_t> bits;
+  if (needs_gradient({x})) bits = Buffer<uint8_t>((x.elements() + 7) / 8);
+  uint8_t* const mask = bits.data();
   const std::shared_ptr<const Codes> codes = activation_codes(x);
   Tensor y;
   if (x.kind() == ValueKind::kAccumulators) {
@@ -89,18 +81,11 @@ Tensor activate(const Tensor& x, Activation activation, bool may_take) {
   } else {
     y = activate_floats(x, activation, mask);
   }
-  pass->done = true;
-  return record<ReluNode>(std::move(y), {x}, activation, std::move(pass));
+  return record<ReluNode>(std::move(y), {std::move(x)}, activation, std::move(bits));
 }
 
-}  // namespace
+Tensor relu(Tensor x) { return activate(std::move(x), Activation::kRelu); }
 
-Tensor relu(const Tensor& x) { return activate(x, Activation::kRelu, false); }
-
-Tensor relu6(const Tensor& x) { return activate(x, Activation::kRelu6, false); }
-
-Tensor activate_last_use(const Tensor& x, Activation activation) {
-  return activate(x, activation, true);
-}
+Tensor relu6(Tensor x) { return activate(std::move(x), Activation::kRelu6); }
 
 }  // namespace quantrain

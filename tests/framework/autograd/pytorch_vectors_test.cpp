@@ -42,13 +42,13 @@ Tensor binary(Inputs& x, const Json&) {
 }
 
 const std::map<std::string, Operation> kOperations{
-    {"add", binary<add>},
+    {"add", [](Inputs& x, const Json&) { return x["a"] + x["b"]; }},
     {"sub", binary<sub>},
     {"mul", binary<mul>},
     {"div", binary<div>},
     {"matmul", binary<matmul>},
-    {"relu", unary<relu>},
-    {"relu6", unary<relu6>},
+    {"relu", [](Inputs& x, const Json&) { return relu(x["x"]); }},
+    {"relu6", [](Inputs& x, const Json&) { return relu6(x["x"]); }},
     {"sigmoid", unary<sigmoid>},
     {"tanh", unary<tanh>},
     {"hard_sigmoid", unary<hard_sigmoid>},
