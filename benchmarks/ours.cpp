@@ -203,14 +203,14 @@ Call batch_norm_backward(const Problem& p) {
     }
     batch_norm_backward_f32(o.rows,
                             o.columns,
-                            o.x.data(),
-                            o.mean.data(),
-                            o.y.data(),
-                            o.mask.data(),
-                            o.gamma.data(),
-                            o.scale.data(),
-                            o.shift.data(),
-                            o.grad_x.data());
+                            {.x = o.x.data(),
+                             .grad_y = o.y.data(),
+                             .mask = o.mask.data(),
+                             .mean = o.mean.data(),
+                             .a = o.gamma.data(),
+                             .b = o.scale.data(),
+                             .d = o.shift.data(),
+                             .grad_x = o.grad_x.data()});
   });
 }
 

@@ -101,6 +101,19 @@ struct AdamStep {
   bool decoupled;
 };
 
+/// grad_x[r, c] = a[c] * g[r, c] + b[c] * (x[r, c] - mean[c]) + d[c], where g is grad_y where the
+/// mask has a 1, else 0. A null mask has only ones.
+struct BatchNormBackwardF32 {
+  const float* x;
+  const float* grad_y;
+  const uint8_t* mask;
+  const float* mean;
+  const float* a;
+  const float* b;
+  const float* d;
+  float* grad_x;
+};
+
 /// Dropout takes a random integer r for each element i: the upper 24 bits of number i + 1 of the
 /// SplitMix64 stream with this key. If r >= dropped, the element is multiplied by scale. Otherwise
 /// it becomes 0. `dropped` lies in [0, 2^24].

@@ -91,8 +91,16 @@ Gradients gradients(const Tensor& x,
   }
   result.x = TensorAccess::overwritable(grad_y);
   float* const out = result.x.mutable_data();
-  kernels::batch_norm_backward_f32(
-      n, c, x_data, s.mean.data(), grad, bits, a.data(), b.data(), d.data(), out);
+  kernels::batch_norm_backward_f32(n,
+                                   c,
+                                   {.x = x_data,
+                                    .grad_y = grad,
+                                    .mask = bits,
+                                    .mean = s.mean.data(),
+                                    .a = a.data(),
+                                    .b = b.data(),
+                                    .d = d.data(),
+                                    .grad_x = out});
   return result;
 }
 

@@ -222,15 +222,13 @@ void column_affine_f32(int64_t rows,
                        const float* shift,
                        float hi,
                        float* y,
-                       uint8_t* mask,
-                       const float* added) {
+                       uint8_t* mask) {
   const int64_t n = rows * columns;
   if (n == 0) return;
   const FloatTable& kernels = float_table();
   const Repeated p(n, columns, {scale, shift});
   for_small_parts(n, [&](int64_t i, int64_t count) {
     kernels.column_affine_f32(count, i % p.period(), p.period(), x + i, p[0], p[1], y + i);
-    if (added != nullptr) kernels.add_f32(count, y + i, added + i, y + i);
     if (hi != 0.0f) kernels.relu_f32(count, y + i, hi, y + i, part(mask, i));
   });
 }
@@ -259,32 +257,23 @@ bool quantize_columns_f32_u8(int64_t rows,
   return finite;
 }
 
-void batch_norm_backward_f32(int64_t rows,
-                             int64_t columns,
-                             const float* x,
-                             const float* mean,
-                             const float* grad_y,
-                             const uint8_t* mask,
-                             const float* a,
-                             const float* b,
-                             const float* d,
-                             float* grad_x) {
+void batch_norm_backward_f32(int64_t rows, int64_t columns, const BatchNormBackwardF32& p) {
   const int64_t n = rows * columns;
   if (n == 0) return;
   const auto kernel = float_table().batch_norm_backward_f32;
-  const Repeated p(n, columns, {mean, a, b, d});
+  const Repeated repeated(n, columns, {p.mean, p.a, p.b, p.d});
   parallel_for(n, kGrain, [&](int64_t i, int64_t end) {
     kernel(end - i,
-           i % p.period(),
-           p.period(),
-           x + i,
-           p[0],
-           grad_y + i,
-           part(mask, i),
-           p[1],
-           p[2],
-           p[3],
-           grad_x + i);
+           i % repeated.period(),
+           repeated.period(),
+           {.x = p.x + i,
+            .grad_y = p.grad_y + i,
+            .mask = part(p.mask, i),
+            .mean = repeated[0],
+            .a = repeated[1],
+            .b = repeated[2],
+            .d = repeated[3],
+            .grad_x = p.grad_x + i});
   });
 }
 

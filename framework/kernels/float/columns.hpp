@@ -39,9 +39,8 @@ void column_moments_s32_f32(int64_t rows,
                             float* variance,
                             float* min = nullptr,
                             float* max = nullptr);
-/// y[r, c] = x[r, c] * scale[c] + shift[c]; y may be x. Unless `added` is null, added[r, c] is then
-/// added; it may not overlap y. If hi is not 0, a ReLU follows, as in relu_f32: y is clamped to [0,
-/// hi], and mask, unless null, tells which elements pass a gradient.
+/// y[r, c] = x[r, c] * scale[c] + shift[c]; y may be x. If hi is not 0, a ReLU follows, as in
+/// relu_f32: y is clamped to [0, hi], and mask, unless null, tells which elements pass a gradient.
 void column_affine_f32(int64_t rows,
                        int64_t columns,
                        const float* x,
@@ -49,8 +48,7 @@ void column_affine_f32(int64_t rows,
                        const float* shift,
                        float hi,
                        float* y,
-                       uint8_t* mask,
-                       const float* added = nullptr);
+                       uint8_t* mask);
 /// Quantizes the floats x[r, c] * scale[c] + shift[c], which are not stored. Otherwise like
 /// quantize_f32_u8 (integer.hpp).
 bool quantize_columns_f32_u8(int64_t rows,
@@ -72,17 +70,7 @@ void column_grad_sums_f32(int64_t rows,
                           const uint8_t* mask,
                           float* sum_grad,
                           float* sum_grad_x);
-/// grad_x[r, c] = a[c] * g[r, c] + b[c] * (x[r, c] - mean[c]) + d[c], with g as above, for any
-/// number of columns.
-void batch_norm_backward_f32(int64_t rows,
-                             int64_t columns,
-                             const float* x,
-                             const float* mean,
-                             const float* grad_y,
-                             const uint8_t* mask,
-                             const float* a,
-                             const float* b,
-                             const float* d,
-                             float* grad_x);
+/// BatchNormBackwardF32, for any number of columns.
+void batch_norm_backward_f32(int64_t rows, int64_t columns, const BatchNormBackwardF32& p);
 
 }  // namespace quantrain::kernels

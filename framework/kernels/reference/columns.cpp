@@ -114,17 +114,10 @@ void column_affine_f32(int64_t n,
 void batch_norm_backward_f32(int64_t n,
                              int64_t first,
                              int64_t period,
-                             const float* x,
-                             const float* mean,
-                             const float* grad_y,
-                             const uint8_t* mask,
-                             const float* a,
-                             const float* b,
-                             const float* d,
-                             float* grad_x) {
+                             const BatchNormBackwardF32& p) {
   for (int64_t i = 0; i < n; ++i) {
     const int64_t c = (first + i) % period;
-    grad_x[i] = a[c] * masked(grad_y, mask, i) + (b[c] * (x[i] - mean[c]) + d[c]);
+    p.grad_x[i] = p.a[c] * masked(p.grad_y, p.mask, i) + (p.b[c] * (p.x[i] - p.mean[c]) + p.d[c]);
   }
 }
 

@@ -330,24 +330,19 @@ void column_affine_f32(int64_t n,
 }
 
 template <class Arch, bool kMasked>
-void batch_norm_gradient(int64_t n,
-                         int64_t first,
-                         int64_t period,
-                         const float* x,
-                         const float* mean,
-                         const float* grad_y,
-                         const uint8_t* mask,
-                         const float* a,
-                         const float* b,
-                         const float* d,
-                         float* grad_x) {
+void batch_norm_gradient(int64_t n, int64_t first, int64_t period, const BatchNormBackwardF32& p) {
   using L = Lanes<Arch>;
+  // The compiler cannot know that writing grad_x leaves p as it is.
+  const float* const x = p.x;
+  const float* const grad_y = p.grad_y;
+  const uint8_t* const mask = p.mask;
+  float* const grad_x = p.grad_x;
   for_periods<Arch, 4>(
       n, first, period, [&](int64_t i, int64_t k, auto at, auto count) QUANTRAIN_INLINE {
-        const L middle = at.load(mean + k);
-        const L of_grad = at.load(a + k);
-        const L of_x = at.load(b + k);
-        const L constant = at.load(d + k);
+        const L middle = at.load(p.mean + k);
+        const L of_grad = at.load(p.a + k);
+        const L of_x = at.load(p.b + k);
+        const L constant = at.load(p.d + k);
         for (int u = 0; u < count; ++u, i += period) {
           const L rest = fma(of_x, at.load(x + i) - middle, constant);
           at.store(grad_x + i, fma(of_grad, masked<Arch, kMasked>(grad_y, mask, i, at), rest));
@@ -359,18 +354,9 @@ template <class Arch>
 void batch_norm_backward_f32(int64_t n,
                              int64_t first,
                              int64_t period,
-                             const float* x,
-                             const float* mean,
-                             const float* grad_y,
-                             const uint8_t* mask,
-                             const float* a,
-                             const float* b,
-                             const float* d,
-                             float* grad_x) {
-  (mask != nullptr
-       ? batch_norm_gradient<Arch, true>
-       : batch_norm_gradient<Arch,
-                             false>)(n, first, period, x, mean, grad_y, mask, a, b, d, grad_x);
+                             const BatchNormBackwardF32& p) {
+  (p.mask != nullptr ? batch_norm_gradient<Arch, true>
+                     : batch_norm_gradient<Arch, false>)(n, first, period, p);
 }
 
 }  // namespace quantrain::kernels::simd
