@@ -30,12 +30,13 @@ BatchNorm::BatchNorm(const char* name, int64_t channels, Options options, std::v
 Tensor BatchNorm::take_forward(Tensor x) { return normalize(std::move(x), Activation::kNone); }
 
 Tensor BatchNorm::normalize(Tensor x, Activation activation) {
+  const int64_t channels = gamma_.dim(0);
   const bool fits = std::any_of(
       takes_.begin(), takes_.end(), [&](const Takes& kind) { return x.rank() == kind.rank; });
-  if (!fits || x.dim(-1) != gamma_.dim(0)) {
+  if (!fits || x.dim(-1) != channels) {
     std::string kinds;
     for (const Takes& kind : takes_)
-      kinds += (kinds.empty() ? "" : " or ") + (kind.axes + std::to_string(gamma_.dim(0))) + "]";
+      kinds += (kinds.empty() ? "" : " or ") + (kind.axes + std::to_string(channels)) + "]";
     throw ShapeError(where(), "takes ", kinds, ": x ", x.shape());
   }
   return batch_norm(std::move(x),
