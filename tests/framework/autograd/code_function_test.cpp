@@ -27,7 +27,8 @@ TEST_CASE("arithmetic of codes with constants is rounded once, channel by channe
     Tensor (*of)(const Tensor&, const Tensor&);
     double (*f)(double, double);
   };
-  const Case cases[] = {{[](const Tensor& a, const Tensor& b) { return a + b; }, [](double a, double b) { return a + b; }},
+  const Case cases[] = {{[](const Tensor& a, const Tensor& b) { return a + b; },
+                         [](double a, double b) { return a + b; }},
                         {sub, [](double a, double b) { return a - b; }},
                         {mul, [](double a, double b) { return a * b; }},
                         {quantrain::div, [](double a, double b) { return a / b; }}};
