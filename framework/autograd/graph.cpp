@@ -36,7 +36,7 @@ std::string value_text(const Tensor& tensor) {
   TextStream text;
   switch (tensor.kind()) {
     case ValueKind::kFloat: return "float";
-    case ValueKind::kAccumulators: return "accumulators";
+    case ValueKind::kWaiting: return "waiting";
     case ValueKind::kCodes: text << "codes " << TensorAccess::code_params(tensor);
   }
   return text.str();

@@ -26,8 +26,8 @@ struct Tensor::State {
   std::shared_ptr<Buffer<float>> floats;
   // kCodes: the value; kFloat: source codes, valid while *version is source_version.
   std::shared_ptr<const Codes> codes;
-  std::shared_ptr<const Accumulators> accumulators;
-  Activation activation = Activation::kNone;  // of accumulators
+  std::shared_ptr<const WaitingResult> waiting;
+  Activation activation = Activation::kNone;  // of the waiting result
   std::shared_ptr<uint64_t> version;          // of the floats; tensors that share floats share it
   uint64_t source_version = 0;
   std::shared_ptr<Decoding> decoding;  // made by decoded(); tensors that share floats share it
@@ -38,7 +38,7 @@ struct Tensor::State {
   TensorAccess::Companions companions;
   std::shared_ptr<const Rescaling> rescaling;
 
-  /// Floats computed from the codes, or from the accumulators and the activation.
+  /// Floats computed from the codes, or from the waiting result and the activation.
   std::shared_ptr<Buffer<float>> materialise() const;
   /// Computes the floats of a tensor from decoded(). Every reader calls it first, in any thread.
   void decode();
@@ -65,13 +65,13 @@ void apply(Activation activation, int64_t n, float* x) {
 
 std::shared_ptr<Buffer<float>> Tensor::State::materialise() const {
   const bool there =
-      kind == ValueKind::kCodes ? codes->bytes.size() == shape.elements() : accumulators != nullptr;
+      kind == ValueKind::kCodes ? codes->bytes.size() == shape.elements() : waiting != nullptr;
   if (!there) throw value_was_freed();
   auto buffer = make_floats(shape.elements());
   if (kind == ValueKind::kCodes) {
     codes->to_float(shape, buffer->data());
   } else {
-    accumulators->to_float(buffer->data());
+    waiting->to_float(buffer->data());
     apply(activation, buffer->size(), buffer->data());
   }
   return buffer;
@@ -179,7 +179,7 @@ const float* Tensor::data() const& {
 float* Tensor::mutable_data() & {
   State& s = state();
   if (s.kind != ValueKind::kFloat)
-    throw GraphError("tensor", "codes and accumulators cannot be written");
+    throw GraphError("tensor", "codes and waiting results cannot be written");
   if (s.floats == nullptr) throw value_was_freed();
   s.decode();
   ++*s.version;
@@ -237,7 +237,7 @@ Tensor Tensor::detach() const {
   copy->kind = s.kind;
   copy->floats = s.floats;
   copy->codes = s.codes;
-  copy->accumulators = s.accumulators;
+  copy->waiting = s.waiting;
   copy->activation = s.activation;
   copy->version = s.version;
   copy->source_version = s.source_version;
@@ -254,13 +254,13 @@ Tensor& Tensor::set_name(std::string name) & {
 
 const std::shared_ptr<Node>& Tensor::node() const& { return state().node; }
 
-Tensor TensorAccess::from_accumulators(const Shape& shape,
-                                       std::shared_ptr<const Accumulators> accumulators,
-                                       Activation activation) {
+Tensor TensorAccess::from_waiting(const Shape& shape,
+                                  std::shared_ptr<const WaitingResult> waiting,
+                                  Activation activation) {
   Tensor tensor(std::make_shared<Tensor::State>());
   tensor.state_->shape = shape;
-  tensor.state_->kind = ValueKind::kAccumulators;
-  tensor.state_->accumulators = std::move(accumulators);
+  tensor.state_->kind = ValueKind::kWaiting;
+  tensor.state_->waiting = std::move(waiting);
   tensor.state_->activation = activation;
   return tensor;
 }
@@ -279,23 +279,23 @@ const QParams& TensorAccess::code_params(const Tensor& x) {
   return x.state().codes->params;
 }
 
-const std::shared_ptr<const Accumulators>& TensorAccess::accumulators(const Tensor& x) {
-  if (x.kind() != ValueKind::kAccumulators)
-    throw GraphError("tensor", "the tensor does not hold accumulators");
-  if (x.state().accumulators == nullptr) throw value_was_freed();
-  return x.state().accumulators;
+const std::shared_ptr<const WaitingResult>& TensorAccess::waiting(const Tensor& x) {
+  if (x.kind() != ValueKind::kWaiting)
+    throw GraphError("tensor", "the tensor does not hold a waiting result");
+  if (x.state().waiting == nullptr) throw value_was_freed();
+  return x.state().waiting;
 }
 
 Tensor TensorAccess::take_sums(const Tensor& x) {
-  if (handles(x) != 1 || accumulators(x).use_count() != 1) return Tensor();
+  if (handles(x) != 1 || waiting(x).use_count() != 1) return Tensor();
   Tensor::State& s = x.state();
-  const auto sums = std::const_pointer_cast<Accumulators>(std::exchange(s.accumulators, nullptr));
+  const auto sums = std::const_pointer_cast<WaitingResult>(std::exchange(s.waiting, nullptr));
   Tensor y(std::make_shared<Tensor::State>());
   y.state_->shape = s.shape;
   y.state_->floats = std::make_shared<Buffer<float>>(sums->take_sums());
   y.state_->version = std::make_shared<uint64_t>(0);
   if (y.state_->floats->size() != s.shape.elements())
-    throw GraphError("tensor", "the accumulators gave up ", y.state_->floats->size(), " sums");
+    throw GraphError("tensor", "the waiting result gave up ", y.state_->floats->size(), " sums");
   return y;
 }
 
@@ -368,7 +368,7 @@ Tensor TensorAccess::with_shape(const Tensor& x, const Shape& shape) {
 }
 
 Tensor TensorAccess::with_activation(const Tensor& x, Activation activation) {
-  return from_accumulators(x.shape(), accumulators(x), activation);
+  return from_waiting(x.shape(), waiting(x), activation);
 }
 
 void TensorAccess::set_node(Tensor& x, std::shared_ptr<Node> node, bool requires_grad) {

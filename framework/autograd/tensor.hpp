@@ -13,8 +13,8 @@ namespace quantrain {
 class Node;
 
 /// A tensor's floats for reading: the tensor's own memory if it holds floats, else floats computed
-/// from its codes or accumulators. Keeps this memory alive. data() works only on a named variable,
-/// so that the pointer cannot dangle:
+/// from its codes or waiting result. Keeps this memory alive. data() works only on a named
+/// variable, so that the pointer cannot dangle:
 ///   const Floats y = net(x).floats();
 class Floats {
  public:
@@ -36,7 +36,7 @@ class Floats {
 };
 
 /// A cheap handle on a value, its gradient and the node that computed it; copies share all three. A
-/// value is float32, codes or accumulators (ValueKind), dense and row-major. Images have shape
+/// value is float32, codes or a waiting result (ValueKind), dense and row-major. Images have shape
 /// [N, H, W, C]. tensor_access.hpp has more functions, for operations and for the library itself.
 class Tensor {
  public:
@@ -68,12 +68,12 @@ class Tensor {
   int64_t elements() const { return shape().elements(); }
 
   ValueKind kind() const;
-  /// Floats for reading. Floats of codes and accumulators are computed at each call, unless data()
-  /// has cached them.
+  /// Floats for reading. Floats of codes and waiting results are computed at each call, unless
+  /// data() has cached them.
   /// Throws: GraphError if the tensor is undefined, or the value was freed.
   Floats floats() const;
-  /// Floats for reading, valid as long as the tensor. Floats of codes and accumulators are computed
-  /// at the first call and cached.
+  /// Floats for reading, valid as long as the tensor. Floats of codes and waiting results are
+  /// computed at the first call and cached.
   const float* data() const&;
   /// The same for a temporary tensor, where a pointer would dangle. The result keeps the memory
   /// alive, so net(x).data()[0] is valid.

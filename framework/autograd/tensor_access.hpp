@@ -21,18 +21,18 @@ struct Rescaling {
 class TensorAccess {
  public:
   /// An integer operation's result, whose quantization parameters are not known yet.
-  static Tensor from_accumulators(const Shape& shape,
-                                  std::shared_ptr<const Accumulators> accumulators,
-                                  Activation activation = Activation::kNone);
-  /// Throws: GraphError if the kind is not kAccumulators, or the value was freed.
-  static const std::shared_ptr<const Accumulators>& accumulators(const Tensor& x);
+  static Tensor from_waiting(const Shape& shape,
+                             std::shared_ptr<const WaitingResult> waiting,
+                             Activation activation = Activation::kNone);
+  /// Throws: GraphError if the kind is not kWaiting, or the value was freed.
+  static const std::shared_ptr<const WaitingResult>& waiting(const Tensor& x);
   /// A tensor of floats in the memory of x's integer sums, which still holds the integers. x then
   /// has no value, unless it was read as floats before. Undefined if another handle refers to x or
-  /// its accumulators.
+  /// its waiting result.
   static Tensor take_sums(const Tensor& x);
-  /// The activation that is still to be applied to the accumulators.
+  /// The activation that is still to be applied to the waiting result.
   static Activation activation(const Tensor& x);
-  /// The same accumulators with another activation to apply.
+  /// The same waiting result with another activation to apply.
   static Tensor with_activation(const Tensor& x, Activation activation);
   /// Whether x holds floats, and no other handle refers to x or to its memory. An operation that
   /// got x by value may then store its result there: nobody can read x afterwards.

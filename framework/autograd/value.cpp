@@ -43,7 +43,7 @@ bool Codes::same_meaning(const Codes& other) const {
   return params == other.params && storage == other.storage && same_features;
 }
 
-Range Accumulators::range(int64_t n, Activation activation) const {
+Range WaitingResult::range(int64_t n, Activation activation) const {
   Buffer<float> x(n);
   to_float(x.data());
   Range range;
@@ -51,7 +51,7 @@ Range Accumulators::range(int64_t n, Activation activation) const {
   return activated(range, activation);
 }
 
-void Accumulators::activation_mask(int64_t n, Activation activation, uint8_t* mask) const {
+void WaitingResult::activation_mask(int64_t n, Activation activation, uint8_t* mask) const {
   Buffer<float> x(n);
   to_float(x.data());
   kernels::relu_f32(n, x.data(), upper_bound(activation), x.data(), mask);

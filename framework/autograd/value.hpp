@@ -17,7 +17,7 @@
 namespace quantrain {
 
 /// What a tensor holds.
-enum class ValueKind { kFloat, kCodes, kAccumulators };
+enum class ValueKind { kFloat, kCodes, kWaiting };
 
 /// How codes of up to 8 bits are stored, one byte each.
 enum class CodeStorage {
@@ -72,9 +72,9 @@ struct Codes {
 /// The result of an integer operation, before its quantization parameters are known. The
 /// FakeQuantize that follows knows these parameters. It completes the operation and runs it as the
 /// deployed network does. Floats are computed only on request.
-class Accumulators {
+class WaitingResult {
  public:
-  virtual ~Accumulators() = default;
+  virtual ~WaitingResult() = default;
   /// Real values, before any activation.
   virtual void to_float(float* y) const = 0;
   /// Completes the operation with the activation and the output's parameters y, runs it, and

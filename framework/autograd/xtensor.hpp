@@ -21,7 +21,7 @@ inline Array as_array(const Tensor& tensor) {
 }
 
 /// The tensor's floats, for reading. A tensor that holds floats shares them; else the floats are
-/// computed from its codes or accumulators. Version and source codes stay as they are.
+/// computed from its codes or waiting result. Version and source codes stay as they are.
 /// Throws: GraphError if the tensor is undefined.
 inline ConstArray as_const_array(const Tensor& tensor) {
   std::shared_ptr<const Buffer<float>> buffer = tensor.floats().owner();

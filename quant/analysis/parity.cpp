@@ -50,9 +50,8 @@ const int32_t* accumulators_of(const Graph& graph,
                                int64_t elements,
                                const std::string& layer) {
   const Tensor& output = node_at(graph, index, layer).output;
-  const auto sums = output.kind() == ValueKind::kAccumulators
-                        ? TensorAccess::accumulators(output)->sums()
-                        : std::nullopt;
+  const auto sums =
+      output.kind() == ValueKind::kWaiting ? TensorAccess::waiting(output)->sums() : std::nullopt;
   if (!sums || output.elements() != elements) {
     throw GraphError(layer,
                      "the model was not converted from this network, which gives ",

@@ -151,7 +151,7 @@ class Lowering : public LoweringContext {
       if (rule != rules().end()) return rule->second(*this, node);
       switch (node.output.kind()) {
         case ValueKind::kCodes: return lower_codes(node);
-        case ValueKind::kAccumulators: return lower_waiting(node);
+        case ValueKind::kWaiting: return lower_waiting(node);
         case ValueKind::kFloat: return refuse(node);
       }
     } catch (const Error& error) {
@@ -216,8 +216,8 @@ class Lowering : public LoweringContext {
     check_batch(node);
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const Tensor& x = node.inputs[i];
-      if (!is_data(node, i) || x.kind() != ValueKind::kAccumulators ||
-          TensorAccess::accumulators(x) != TensorAccess::accumulators(node.output)) {
+      if (!is_data(node, i) || x.kind() != ValueKind::kWaiting ||
+          TensorAccess::waiting(x) != TensorAccess::waiting(node.output)) {
         continue;
       }
       if (graph_.consumers(node.producers[i]).size() != 1) {
@@ -232,7 +232,7 @@ class Lowering : public LoweringContext {
       return;
     }
     std::vector<int> operands = data_codes(node);
-    if (const auto sums = TensorAccess::accumulators(node.output)->sums()) {
+    if (const auto sums = TensorAccess::waiting(node.output)->sums()) {
       validate(*sums->operation, row_.name);
       describe_row(row_, *sums->operation, 32);
     }
@@ -283,7 +283,7 @@ class Lowering : public LoweringContext {
     if (node.output.kind() == ValueKind::kCodes) {
       value.params = node.output.codes()->params;
     } else {
-      value.scale = TensorAccess::accumulators(node.output)->sums()->scale;
+      value.scale = TensorAccess::waiting(node.output)->sums()->scale;
       const bool one = std::all_of(value.scale.begin(), value.scale.end(), [&](double scale) {
         return scale == value.scale[0];
       });
@@ -322,7 +322,7 @@ class Lowering : public LoweringContext {
     const GraphNode& node = graph_.node(last);
     LoweredNode& made = of(node);
     if (made.waiting != nullptr) {
-      const auto sums = TensorAccess::accumulators(output)->sums();
+      const auto sums = TensorAccess::waiting(output)->sums();
       if (!sums || TensorAccess::activation(output) != Activation::kNone) {
         throw GraphError(made.waiting->name,
                          "the network's output is not quantized: prepare the network first");

@@ -185,9 +185,8 @@ void FakeQuantize::observe(const Tensor& x) {
     return;
   }
   observer_->set_name(place(type()));
-  if (x.kind() == ValueKind::kAccumulators && config_.axis < 0 && !observer_->needs_values()) {
-    const Range range =
-        TensorAccess::accumulators(x)->range(x.elements(), TensorAccess::activation(x));
+  if (x.kind() == ValueKind::kWaiting && config_.axis < 0 && !observer_->needs_values()) {
+    const Range range = TensorAccess::waiting(x)->range(x.elements(), TensorAccess::activation(x));
     observer_->observe_range({&range, 1}, x.rank() == 0 ? 1 : x.dim(0));
   } else {
     observer_->observe(x);

@@ -153,12 +153,12 @@ Quantized quantize_chosen(const Tensor& x,
   return {Tensor::from_codes(x.shape(), codes), {}};
 }
 
-Quantized requantize_accumulators(const Tensor& x, const QParams& params, bool want_mask) {
+Quantized requantize_waiting(const Tensor& x, const QParams& params, bool want_mask) {
   const int64_t n = x.elements();
   Buffer<uint8_t> codes(n);
   Quantized result;
   if (want_mask) result.mask = Buffer<uint8_t>((n + 7) / 8);
-  auto operation = TensorAccess::accumulators(x)->requantize(
+  auto operation = TensorAccess::waiting(x)->requantize(
       params, TensorAccess::activation(x), codes.data(), result.mask.data());
   result.y = computed_codes(x.shape(), std::move(codes), params, std::move(operation));
   return result;
@@ -367,12 +367,12 @@ Tensor decoded(const Tensor& codes) {
 bool runs_on_integers(const Tensor& x, const QParams& params, const FakeQuantizeOptions& options) {
   const bool activation = options.codes && params.type.bits <= 8 && !params.per_channel() &&
                           options.storage == CodeStorage::kU8;
-  return activation && (x.kind() == ValueKind::kAccumulators || activation_codes(x) != nullptr);
+  return activation && (x.kind() == ValueKind::kWaiting || activation_codes(x) != nullptr);
 }
 
 Quantized quantize_integers(const Tensor& x, const QParams& params, bool want_mask) try {
-  return x.kind() == ValueKind::kAccumulators ? requantize_accumulators(x, params, want_mask)
-                                              : rescale_codes(x, params, want_mask);
+  return x.kind() == ValueKind::kWaiting ? requantize_waiting(x, params, want_mask)
+                                         : rescale_codes(x, params, want_mask);
 } catch (const QuantError& error) {  // a multiplier's error does not name the layer
   throw QuantError(where(), error.what());
 }

@@ -12,9 +12,9 @@ struct FakeQuantizeOptions {
   /// true: the gradient is 0 outside of the representable range. false: it passes everywhere (plain
   /// straight-through estimator).
   bool clamped = true;
-  /// true: the result holds codes, and accumulators are requantized as integers. false: the result
-  /// holds floats, as in the classic simulation. Types of more than 8 bits are always simulated in
-  /// float.
+  /// true: the result holds codes, and waiting results are requantized as integers. false: the
+  /// result holds floats, as in the classic simulation. Types of more than 8 bits are always
+  /// simulated in float.
   bool codes = true;
   /// Samples in x: 1 for weights, the batch size for activations. The gradient of a learned scale
   /// is normalized by the elements of one sample.
@@ -22,10 +22,9 @@ struct FakeQuantizeOptions {
 };
 
 /// y = scale * (clamp(half_even(x / scale) + zero_point, qmin, qmax) - zero_point). There is one
-/// exception: if x holds accumulators or activation codes, and y holds codes in CodeStorage::kU8
-/// with per-tensor parameters, fixed-point requantization computes y's codes from the integers of
-/// x.
-/// docs/quantization.md (1), (3), (8)
+/// exception: if x holds a waiting result or activation codes, and y holds codes in
+/// CodeStorage::kU8 with per-tensor parameters, fixed-point requantization computes y's codes from
+/// the integers of x. docs/quantization.md (1), (3), (8)
 /// Shapes: x [...], parameters per tensor or along params.axis  ->  y like x. y holds codes, or
 /// floats if options.codes is false or the type has more than 8 bits.
 /// Gradient: grad_y where the code before the clamp lies in [qmin, qmax], else 0 (clamped

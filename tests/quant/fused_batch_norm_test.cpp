@@ -253,7 +253,7 @@ TEST_CASE("integer sums that were reshaped keep their scales", "[quant][activati
                                         {weights, 0, {0.01f, 0.02f, 0.03f, 0.04f}, {0, 0, 0, 0}},
                                         {.storage = CodeStorage::kS8});
   const Tensor sums = linear(x, w, Tensor());
-  REQUIRE(sums.kind() == ValueKind::kAccumulators);
+  REQUIRE(sums.kind() == ValueKind::kWaiting);
   for (const int64_t channels : {4, 8, 2}) {
     const Tensor shaped = reshape(sums, {-1, channels});
     CHECK(values(Norm(channels)(shaped, true, {})) ==

@@ -115,7 +115,7 @@ TEST_CASE("calibrate takes the images of a loader, and refuses an empty list", "
   prepare_qat(net, example, QConfig::int8());
   calibrate(net, DataLoader(images, {.batch = 3}));
   CHECK(Plugged(net).activations[0]->phase() == Phase::kTraining);
-  CHECK(net(example).kind() == ValueKind::kAccumulators);
+  CHECK(net(example).kind() == ValueKind::kWaiting);
   QUANTRAIN_CHECK_ERROR(
       calibrate(net, std::vector<Batch>{}), DataError, "there is no batch to calibrate with");
 }

@@ -48,9 +48,9 @@ template <class Product>
 int64_t check_bound(const Layer& layer, int64_t reduction, const Product& product) {
   const Tensor integer = layer.simulate(true, product);
   const Tensor floating = layer.simulate(false, product);
-  REQUIRE(integer.kind() == ValueKind::kAccumulators);
+  REQUIRE(integer.kind() == ValueKind::kWaiting);
   REQUIRE(floating.kind() == ValueKind::kFloat);
-  const Accumulators::Sums sums = TensorAccess::accumulators(integer)->sums().value();
+  const WaitingResult::Sums sums = TensorAccess::waiting(integer)->sums().value();
   const std::vector<float> a = values(fake_quantize(integer, layer.y_params));
   const std::vector<float> b = values(fake_quantize(floating, layer.y_params, {.codes = false}));
 

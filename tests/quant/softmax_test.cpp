@@ -152,7 +152,7 @@ TEST_CASE("the gradient of a softmax of codes is that of their real values", "[q
     Tensor leaf = test::random_normal({3, 4, 5, 7}, 3, 2.0f).set_requires_grad(true);
     const Tensor q = fake_quantize(leaf, params);
     const Tensor y = softmax(codes ? q : q * 1.0f);
-    CHECK((y.kind() == ValueKind::kAccumulators) == codes);
+    CHECK((y.kind() == ValueKind::kWaiting) == codes);
     sum(fake_quantize(y, {{.bits = 8}, -1, {1.0f / 255.0f}, {0}}) * weights).backward();
     return values(leaf.grad());
   };

@@ -59,7 +59,7 @@ class AddNode : public Node {
 };
 
 /// The exact sum of tensors of codes. requantize() rounds it once.   docs/quantization.md (11)
-class CodeSum : public Accumulators {
+class CodeSum : public WaitingResult {
  public:
   CodeSum(const Samples& samples, std::vector<std::shared_ptr<const Codes>> operands)
       : samples_(samples), operands_(std::move(operands)) {}
@@ -140,8 +140,8 @@ Tensor add_codes(const std::vector<Tensor>& x) {
     if (operands.back() == nullptr) return Tensor();
   }
   const Shape& shape = x[0].shape();
-  return TensorAccess::from_accumulators(
-      shape, std::make_shared<CodeSum>(Samples(shape), std::move(operands)));
+  return TensorAccess::from_waiting(shape,
+                                    std::make_shared<CodeSum>(Samples(shape), std::move(operands)));
 }
 
 /// The sum takes the memory of one of the first two operands if nobody else holds it; a recording

@@ -34,7 +34,7 @@ class AvgPoolNode : public Node {
 
 /// The exact means of the codes in windows. requantize() rounds them once.
 /// docs/quantization.md (10)
-class CodeMean : public Accumulators {
+class CodeMean : public WaitingResult {
  public:
   CodeMean(const kernels::Conv2dShape& shape, std::shared_ptr<const Codes> x)
       : shape_(shape), x_(std::move(x)) {
@@ -113,7 +113,7 @@ Tensor avg_pool(const WindowOperation& operation,
     }
     auto mean = std::make_shared<CodeMean>(s, std::move(codes));
     return record<AvgPoolNode>(
-        TensorAccess::from_accumulators(shape, std::move(mean)), {x}, operation, s);
+        TensorAccess::from_waiting(shape, std::move(mean)), {x}, operation, s);
   }
   Tensor y = Tensor::empty(shape);
   const Floats x_floats = x.floats();

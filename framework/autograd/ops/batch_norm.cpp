@@ -156,7 +156,7 @@ class RescaledBatchNormNode : public Node {
   std::string_view type() const override { return kRescaled; }
   Attributes attributes() const override { return {{"epsilon", double{epsilon_}}}; }
   // backward reads x_, which shares the memory of input 0 only if input 0 holds floats. Codes and
-  // accumulators were converted to new floats.
+  // waiting results were converted to new floats.
   bool reads_input(size_t i) const override {
     return i == 1 || i == 3 || (i == 0 && input(0).kind() == ValueKind::kFloat);
   }
@@ -186,7 +186,7 @@ class RescaledBatchNormNode : public Node {
   }
 
  private:
-  Tensor x_;  // as floats, so that accumulators are not converted again
+  Tensor x_;  // as floats, so that a waiting result is not converted again
   Statistics statistics_;
   Mask mask_;
   float epsilon_;
@@ -233,9 +233,9 @@ struct Running {
 // The scales of the integer sums of x, if x holds those of a product, and its last axis is still
 // that of the product; else empty.
 std::vector<double> scales_of_sums(const Tensor& x) {
-  if (x.kind() != ValueKind::kAccumulators || TensorAccess::activation(x) != Activation::kNone)
+  if (x.kind() != ValueKind::kWaiting || TensorAccess::activation(x) != Activation::kNone)
     return {};
-  std::optional<Accumulators::Sums> sums = TensorAccess::accumulators(x)->sums();
+  std::optional<WaitingResult::Sums> sums = TensorAccess::waiting(x)->sums();
   const bool fits = sums && std::ssize(sums->scale) == x.dim(-1);  // a reshape may change the axis
   return fits ? std::move(sums->scale) : std::vector<double>();
 }
@@ -448,10 +448,10 @@ Tensor batch_norm(Tensor x,
   Mask mask;
   Tensor y;
   if (auto waiting = of_codes(x, gamma, beta, running_mean, running_variance, options)) {
-    y = TensorAccess::from_accumulators(x.shape(), std::move(waiting), options.activation);
+    y = TensorAccess::from_waiting(x.shape(), std::move(waiting), options.activation);
     if (options.activation != Activation::kNone && needs_gradient({x, gamma, beta})) {
       mask = Mask((x.elements() + 7) / 8);
-      TensorAccess::accumulators(y)->activation_mask(x.elements(), options.activation, mask.data());
+      TensorAccess::waiting(y)->activation_mask(x.elements(), options.activation, mask.data());
     }
   } else {
     const bool masks = needs_gradient({x, gamma, beta});

@@ -44,7 +44,7 @@ Tensor function_of_constants(std::string where,
     values.push_back(integer::code_values(
         [&](double v) { return second ? f(v, number) : f(number, v); }, codes->params));
   }
-  return TensorAccess::from_accumulators(
+  return TensorAccess::from_waiting(
       x.shape(),
       std::make_shared<CodeFunction>(
           std::move(where), x.shape(), std::move(codes), std::move(values)));

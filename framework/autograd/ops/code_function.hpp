@@ -10,7 +10,7 @@ namespace quantrain {
 
 /// A function of codes, either one function for all channels or one for each channel. It becomes a
 /// lookup table when the parameters of its output are known.   docs/quantization.md (18)
-class CodeFunction : public Accumulators {
+class CodeFunction : public WaitingResult {
  public:
   /// where: the operation's name in messages. x has shape [..., C]. values: tables of the
   /// function's value for each code; one table for all channels, or C tables.

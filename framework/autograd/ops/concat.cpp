@@ -76,7 +76,7 @@ Shape concat_shape(const std::vector<Tensor>& x, int axis) {
 
 /// The concatenated codes of several tensors. requantize() rescales those of each tensor.
 /// docs/quantization.md (11)
-class CodeConcat : public Accumulators {
+class CodeConcat : public WaitingResult {
  public:
   /// n samples of `rows` rows; operand i has runs[i] elements in each row.
   CodeConcat(int64_t n,
@@ -153,7 +153,7 @@ Tensor concatenate_codes(const std::vector<Tensor>& x, int axis, const Shape& sh
   int64_t rows = 1;
   for (int i = 1; i < axis; ++i) rows *= shape[i];
   const int64_t n = axis == 0 ? 1 : shape[0];
-  return TensorAccess::from_accumulators(
+  return TensorAccess::from_waiting(
       shape, std::make_shared<CodeConcat>(n, rows, std::move(runs), std::move(operands)));
 }
 

@@ -90,7 +90,7 @@ Tensor elementwise(Function function, const Tensor& x) {
     auto waiting = std::make_shared<CodeFunction>(
         function->type, x.shape(), std::move(codes), std::move(values));
     return record<ElementwiseNode>(
-        TensorAccess::from_accumulators(x.shape(), std::move(waiting)), {x}, function, Tensor());
+        TensorAccess::from_waiting(x.shape(), std::move(waiting)), {x}, function, Tensor());
   }
   Tensor y = of_floats(*function, x);
   const Tensor result = function->backward_f32 != nullptr ? y.detach() : Tensor();

@@ -5,7 +5,7 @@
 namespace quantrain {
 
 /// y = x with all axes except the first merged into one.
-/// Shapes: x [N, ...]  ->  y [N, rest]. Accumulators, and codes with per-tensor parameters, keep
+/// Shapes: x [N, ...]  ->  y [N, rest]. Waiting results, and codes with per-tensor parameters, keep
 /// their kind.
 /// Gradient: grad_y in x's shape.
 /// Throws: ShapeError if x is a scalar.

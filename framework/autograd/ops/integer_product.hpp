@@ -29,7 +29,7 @@ std::optional<IntegerProduct> integer_product(std::string_view operation,
 
 /// Exact sums of a linear or convolution over codes: real[i, c] = scale[c] * values[i, c]. The sums
 /// include the quantized bias.   docs/quantization.md (7), (8)
-class ProductAccumulators : public Accumulators {
+class ProductAccumulators : public WaitingResult {
  public:
   /// operation: a QuantizedLinear or QuantizedConv2d whose product.output is not set.
   /// values [rows, channels]: the sums that it has accumulated.
@@ -62,7 +62,7 @@ Tensor accumulate(Operation operation, IntegerProduct product, int64_t n, const 
   operation.product = std::move(product.product);
   Buffer<int32_t> sums(y.elements());
   integer::Prepared<Operation>(operation).accumulate(n, product.x->u8(), sums.data());
-  return TensorAccess::from_accumulators(
+  return TensorAccess::from_waiting(
       y,
       std::make_shared<ProductAccumulators>(
           std::move(operation), std::move(product.scale), std::move(sums)));

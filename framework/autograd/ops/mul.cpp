@@ -92,7 +92,7 @@ class MulNode : public Node {
 
 /// The exact product of two tensors of codes. requantize() rounds it once.
 /// docs/quantization.md (25)
-class CodeProduct : public Accumulators {
+class CodeProduct : public WaitingResult {
  public:
   CodeProduct(const Shape& shape,
               int64_t rows,
@@ -164,7 +164,7 @@ Tensor mul(const Tensor& a, const Tensor& b) {
   if (codes_a != nullptr && codes_b != nullptr && rows > 0) {
     auto product =
         std::make_shared<CodeProduct>(a.shape(), rows, std::move(codes_a), std::move(codes_b));
-    return record<MulNode>(TensorAccess::from_accumulators(a.shape(), std::move(product)), {a, b});
+    return record<MulNode>(TensorAccess::from_waiting(a.shape(), std::move(product)), {a, b});
   }
   Tensor y = function_of_constants("mul", a, b, [](double x, double c) { return x * c; });
   if (!y.defined()) {

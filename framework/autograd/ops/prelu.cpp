@@ -87,8 +87,7 @@ Tensor prelu(const Tensor& x, const Tensor& slope) {
     }
     auto waiting =
         std::make_shared<CodeFunction>("prelu", x.shape(), std::move(codes), std::move(values));
-    return record<PreluNode>(TensorAccess::from_accumulators(x.shape(), std::move(waiting)),
-                             {x, slope});
+    return record<PreluNode>(TensorAccess::from_waiting(x.shape(), std::move(waiting)), {x, slope});
   }
   Tensor y = Tensor::empty(x.shape());
   float* const out = y.mutable_data();

@@ -59,9 +59,8 @@ Tensor activate_codes(const Tensor& x, const Codes& codes, Activation activation
 
 // The result shares x's integers. If x already has an activation, the tighter of the two applies:
 // relu and relu6, in either order, give relu6.
-Tensor activate_accumulators(const Tensor& x, Activation activation, uint8_t* mask) {
-  if (mask != nullptr)
-    TensorAccess::accumulators(x)->activation_mask(x.elements(), activation, mask);
+Tensor activate_waiting(const Tensor& x, Activation activation, uint8_t* mask) {
+  if (mask != nullptr) TensorAccess::waiting(x)->activation_mask(x.elements(), activation, mask);
   return TensorAccess::with_activation(x, std::max(TensorAccess::activation(x), activation));
 }
 
@@ -74,8 +73,8 @@ Tensor activate(Tensor x, Activation activation) {
   uint8_t* const mask = bits.data();
   const std::shared_ptr<const Codes> codes = activation_codes(x);
   Tensor y;
-  if (x.kind() == ValueKind::kAccumulators) {
-    y = activate_accumulators(x, activation, mask);
+  if (x.kind() == ValueKind::kWaiting) {
+    y = activate_waiting(x, activation, mask);
   } else if (codes != nullptr) {
     y = activate_codes(x, *codes, activation, mask);
   } else {

@@ -6,8 +6,8 @@
 namespace quantrain {
 
 /// y = max(x, 0).   docs/quantization.md (9)
-/// Shapes: any; y like x. Codes stay codes, clamped at the zero point. Accumulators stay
-/// accumulators, and the activation is applied when they are requantized. If x holds floats and is
+/// Shapes: any; y like x. Codes stay codes, clamped at the zero point. A waiting result
+/// still waits, and the activation is applied when it is requantized. If x holds floats and is
 /// the only handle, y takes their memory: write relu(std::move(x)).
 /// Gradient: grad_y where x > 0, else 0; one bit per element is saved.
 /// Source: ONNX Relu.

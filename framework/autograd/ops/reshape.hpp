@@ -9,7 +9,7 @@ namespace quantrain {
 
 /// y holds x's elements in the same row-major order.
 /// Shapes: any  ->  y [extents]. One extent may be -1; it is computed from the number of elements.
-/// Accumulators, and codes with per-tensor parameters, keep their kind; per-channel codes become
+/// Waiting results, and codes with per-tensor parameters, keep their kind; per-channel codes become
 /// floats.
 /// Gradient: grad_y in x's shape.
 /// Throws: ShapeError if the number of elements does not fit, an extent is below -1, there are two

@@ -50,7 +50,7 @@ class SoftmaxNode : public Node {
 /// The exponential of each code, divided by the sum of the exponentials along the last axis. The
 /// exponentials come from an integer table. requantize() rounds each quotient once.
 /// docs/quantization.md (26)
-class CodeSoftmax : public Accumulators {
+class CodeSoftmax : public WaitingResult {
  public:
   CodeSoftmax(const Shape& shape, std::shared_ptr<const Codes> x)
       : samples_(shape),
@@ -116,8 +116,8 @@ Tensor softmax(const Tensor& x) {
   if (shape.rank() == 0) throw ShapeError("softmax", "needs an axis, got shape ", shape);
   std::shared_ptr<const Codes> codes = activation_codes(x);
   if (codes != nullptr && shape.rank() > 1 && shape.elements() > 0) {
-    Tensor y = TensorAccess::from_accumulators(
-        shape, std::make_shared<CodeSoftmax>(shape, std::move(codes)));
+    Tensor y =
+        TensorAccess::from_waiting(shape, std::make_shared<CodeSoftmax>(shape, std::move(codes)));
     return record<SoftmaxNode>(y, {x}, y.detach());
   }
   Tensor y = Tensor::empty(shape);

@@ -41,7 +41,7 @@ TEST_CASE("arithmetic of codes with constants is rounded once, channel by channe
         const Tensor x = activations({5, 4, 3}, type, 0.07f, 131, 1);
         const Tensor constant = test::random_tensor(constants, 4).set_requires_grad(true);
         const Tensor y = swapped ? c.of(constant, x) : c.of(x, constant);
-        REQUIRE(y.kind() == ValueKind::kAccumulators);
+        REQUIRE(y.kind() == ValueKind::kWaiting);
         REQUIRE(y.shape() == x.shape());
         std::vector<float> expected;
         const std::vector<int32_t> q = code_values(x);
@@ -83,7 +83,7 @@ TEST_CASE("in evaluation, batch norm of codes is a table for each channel",
     CHECK(batch_norm(x, gamma, beta, Tensor::zeros({3}), Tensor::zeros({3})).kind() ==
           ValueKind::kFloat);
     const Tensor y = batch_norm(x, gamma, beta, mean, variance, {.training = false});
-    REQUIRE(y.kind() == ValueKind::kAccumulators);
+    REQUIRE(y.kind() == ValueKind::kWaiting);
     std::vector<float> expected;
     const std::vector<int32_t> codes = code_values(x);
     for (size_t i = 0; i < codes.size(); ++i) {

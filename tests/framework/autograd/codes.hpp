@@ -68,7 +68,7 @@ inline void check_operation(const Tensor& x,
                             const integer::Operation& operation,
                             const Buffer<uint8_t>& codes) {
   const Node* node = x.node().get();
-  while (node != nullptr && node->input(0).kind() == ValueKind::kAccumulators)
+  while (node != nullptr && node->input(0).kind() == ValueKind::kWaiting)
     node = node->input(0).node().get();
   if (node == nullptr || x.elements() == 0) return;
   std::vector<const uint8_t*> inputs;
@@ -86,24 +86,24 @@ inline void check_operation(const Tensor& x,
   CHECK(std::equal(again.begin(), again.end(), codes.begin()));
 }
 
-/// Checks that requantizing x's accumulators to the parameters y gives unclamped[i], clamped to the
-/// range of x's activation, and that bit i of the mask tells whether unclamped[i] lies in
+/// Checks that requantizing x's waiting result to the parameters y gives unclamped[i], clamped to
+/// the range of x's activation, and that bit i of the mask tells whether unclamped[i] lies in
 /// [qmin, qmax]. `unclamped` holds codes with the parameters y, with the zero point added.
 inline void check_requantize(const Tensor& x,
                              const QParams& y,
                              const std::vector<int64_t>& unclamped) {
-  REQUIRE(x.kind() == ValueKind::kAccumulators);
+  REQUIRE(x.kind() == ValueKind::kWaiting);
   REQUIRE(static_cast<int64_t>(unclamped.size()) == x.elements());
   Codes codes;
   codes.bytes = Buffer<uint8_t>(x.elements());
   codes.params = y;
   Buffer<uint8_t> without_mask(x.elements());
   Buffer<uint8_t> mask((x.elements() + 7) / 8);
-  const auto operation = TensorAccess::accumulators(x)->requantize(
+  const auto operation = TensorAccess::waiting(x)->requantize(
       y, TensorAccess::activation(x), codes.bytes.data(), mask.data());
   REQUIRE(operation != nullptr);
   check_operation(x, *operation, codes.bytes);
-  CHECK(*TensorAccess::accumulators(x)->requantize(
+  CHECK(*TensorAccess::waiting(x)->requantize(
             y, TensorAccess::activation(x), without_mask.data(), nullptr) == *operation);
   const CodeClamp clamp =
       code_clamp(TensorAccess::activation(x), y.type, y.scale[0], y.zero_point[0]);

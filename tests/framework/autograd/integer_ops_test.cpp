@@ -11,7 +11,7 @@
 #include "tests/framework/autograd/codes.hpp"
 #include "tests/threads.hpp"
 
-// Operations on codes and accumulators, other than linear layers and convolutions. Numbers in
+// Operations on codes and waiting results, other than linear layers and convolutions. Numbers in
 // parentheses, such as (8), refer to equations of docs/quantization.md.
 namespace quantrain {
 namespace {
@@ -50,8 +50,8 @@ Tensor quarter_accumulators(const std::vector<float>& reals) {
 TEST_CASE("relu of accumulators keeps their integers", "[autograd][relu][integer]") {
   const Tensor x = quarter_accumulators({-1, 0, 0.25f, 5.75f, 6, 7});
   const Tensor y = relu(x);
-  CHECK(y.kind() == ValueKind::kAccumulators);
-  CHECK(TensorAccess::accumulators(y) == TensorAccess::accumulators(x));
+  CHECK(y.kind() == ValueKind::kWaiting);
+  CHECK(TensorAccess::waiting(y) == TensorAccess::waiting(x));
   CHECK(TensorAccess::activation(y) == Activation::kRelu);
   CHECK(values(y) == std::vector<float>{0, 0, 0.25f, 5.75f, 6, 7});
   const Tensor z = relu6(x);
@@ -183,7 +183,7 @@ TEST_CASE("a sum of codes has the floats, range and masks of the sum of its floa
     const Tensor b = activations({n}, {8, false, false}, 0.021f, 120, 2);
     const Tensor y = add({a, b, a});
     const Tensor floats = add({as_floats(a), as_floats(b), as_floats(a)});
-    const auto& sum = TensorAccess::accumulators(y);
+    const auto& sum = TensorAccess::waiting(y);
     for (const int threads : test::thread_counts({1, 2, 3})) {
       CAPTURE(n, threads);
       set_threads(threads);
@@ -192,12 +192,12 @@ TEST_CASE("a sum of codes has the floats, range and masks of the sum of its floa
       CHECK(std::vector<float>(all.begin(), all.end()) == values(floats));
       for (const Activation activation :
            {Activation::kNone, Activation::kRelu, Activation::kRelu6}) {
-        CHECK(sum->range(n, activation) == sum->Accumulators::range(n, activation));
+        CHECK(sum->range(n, activation) == sum->WaitingResult::range(n, activation));
         if (activation == Activation::kNone) continue;
         std::vector<uint8_t> mask(static_cast<size_t>((n + 7) / 8));
         std::vector<uint8_t> of_floats(mask.size());
         sum->activation_mask(n, activation, mask.data());
-        sum->Accumulators::activation_mask(n, activation, of_floats.data());
+        sum->WaitingResult::activation_mask(n, activation, of_floats.data());
         CHECK(mask == of_floats);
       }
     }
@@ -220,7 +220,7 @@ TEST_CASE("add of any number of codes rounds once, by (11)", "[autograd][add][in
       x.push_back(x[1]);  // one operand twice
       scales.push_back(scales[1]);
       const Tensor y = add(x);
-      CHECK(y.kind() == ValueKind::kAccumulators);
+      CHECK(y.kind() == ValueKind::kWaiting);
       std::vector<Tensor> floats;
       for (const Tensor& operand : x) floats.push_back(as_floats(operand));
       floats[0].set_requires_grad(true);
@@ -308,7 +308,7 @@ TEST_CASE("the values of a product of codes are the products of the codes' value
       CAPTURE(channels, other);
       const Tensor b = activations(other, {8, true, false}, 0.03f, -5, 2);
       const Tensor y = mul(a, b);
-      CHECK(y.kind() == ValueKind::kAccumulators);
+      CHECK(y.kind() == ValueKind::kWaiting);
       CHECK(values(y) == values(mul(as_floats(a), as_floats(b))));
     }
   }
@@ -399,8 +399,8 @@ TEST_CASE("sigmoid and tanh of codes are computed from their values and rounded 
       const int32_t zero = zero_of(type);
       const Tensor x = activations({7, 19}, type, 0.07f, zero, 1);
       const Tensor y = c.of(x);
-      REQUIRE(y.kind() == ValueKind::kAccumulators);
-      CHECK_FALSE(TensorAccess::accumulators(y)->sums());
+      REQUIRE(y.kind() == ValueKind::kWaiting);
+      CHECK_FALSE(TensorAccess::waiting(y)->sums());
       CHECK(y.shape() == x.shape());
       const std::vector<int32_t> codes = code_values(x);
       std::vector<float> expected;
@@ -442,8 +442,8 @@ TEST_CASE("range and activation mask of a function of codes follow from its floa
   const Tensor y = quantrain::tanh(x);
   const std::vector<float> floats = values(y);
   const auto [min, max] = std::minmax_element(floats.begin(), floats.end());
-  CHECK(TensorAccess::accumulators(y)->range(y.elements(), Activation::kNone) == Range{*min, *max});
-  CHECK(TensorAccess::accumulators(y)->range(y.elements(), Activation::kRelu) == Range{0.0f, *max});
+  CHECK(TensorAccess::waiting(y)->range(y.elements(), Activation::kNone) == Range{*min, *max});
+  CHECK(TensorAccess::waiting(y)->range(y.elements(), Activation::kRelu) == Range{0.0f, *max});
   const Tensor ones = Tensor::full(y.shape(), 1.0f);
   const std::vector<float> grad = values(relu(y).node()->backward(ones)[0]);
   for (size_t i = 0; i < floats.size(); ++i) CHECK(grad[i] == (floats[i] > 0.0f ? 1.0f : 0.0f));
@@ -486,7 +486,7 @@ TEST_CASE("a function of codes is computed once for each code",
   const QParams params{{4, false, false}, -1, {0.1f}, {3}};
   const Tensor x = random_codes({50}, params, CodeStorage::kU8, 1);
   const Tensor y = elementwise(counted, x);
-  const auto waiting = TensorAccess::accumulators(y);
+  const auto waiting = TensorAccess::waiting(y);
   waiting->range(50, Activation::kNone);
   uint8_t codes[50];
   uint8_t mask[7];
@@ -515,7 +515,7 @@ TEST_CASE("requantizing a function that is not finite at a code is refused",
                           .derivative = [](double v) { return -1.0 / (v * v); }});
   const Tensor x = activations({2, 2}, {8, false, false}, 0.5f, 3, 1);
   uint8_t codes[4];
-  QUANTRAIN_CHECK_ERROR(TensorAccess::accumulators(elementwise(reciprocal, x))
+  QUANTRAIN_CHECK_ERROR(TensorAccess::waiting(elementwise(reciprocal, x))
                             ->requantize(x.codes()->params, Activation::kNone, codes, nullptr),
                         QuantError,
                         "[reciprocal] the function is inf at 0, a value that its input can have");
@@ -553,14 +553,14 @@ TEST_CASE("operations on an empty batch of codes are empty", "[autograd][integer
   }
 }
 
-TEST_CASE("accumulators cannot be requantized to per-channel scales", "[autograd][integer]") {
+TEST_CASE("waiting results cannot be requantized to per-channel scales", "[autograd][integer]") {
   const Tensor x = activations({2, 2}, {8, false, false}, 0.1f, 3, 1);
   const QParams per_channel{{8, false, false}, 1, {0.1f, 0.2f}, {0, 0}};
   uint8_t codes[4];
-  QUANTRAIN_CHECK_ERROR(TensorAccess::accumulators(add(x, x))->requantize(
-                            per_channel, Activation::kNone, codes, nullptr),
-                        QuantError,
-                        "activations have one scale and at most 8 bits");
+  QUANTRAIN_CHECK_ERROR(
+      TensorAccess::waiting(add(x, x))->requantize(per_channel, Activation::kNone, codes, nullptr),
+      QuantError,
+      "activations have one scale and at most 8 bits");
 }
 
 }  // namespace quantrain

@@ -49,15 +49,15 @@ Tensor exact_bias(int64_t outputs) {
   return bias;
 }
 
-Accumulators::Sums sums_of(const Tensor& y) {
-  REQUIRE(y.kind() == ValueKind::kAccumulators);
-  REQUIRE(TensorAccess::accumulators(y)->sums());
-  return *TensorAccess::accumulators(y)->sums();
+WaitingResult::Sums sums_of(const Tensor& y) {
+  REQUIRE(y.kind() == ValueKind::kWaiting);
+  REQUIRE(TensorAccess::waiting(y)->sums());
+  return *TensorAccess::waiting(y)->sums();
 }
 
 /// The unclamped code of each accumulator by (8), with the zero point added.
 std::vector<int64_t> rescaled(const Tensor& x, const QParams& y) {
-  const Accumulators::Sums sums = sums_of(x);
+  const WaitingResult::Sums sums = sums_of(x);
   std::vector<int64_t> codes;
   for (int64_t i = 0; i < x.elements(); ++i) {
     const double scale = sums.scale[static_cast<size_t>(i) % sums.scale.size()];
@@ -79,7 +79,7 @@ TEST_CASE("linear of codes computes the integer sums of the deployed layer",
       const Tensor weight = random_weight({5, in}, 8, 2);
       const Tensor bias = exact_bias(5);
       const Tensor y = linear(x, weight, bias);
-      const Accumulators::Sums sums = sums_of(y);
+      const WaitingResult::Sums sums = sums_of(y);
       CHECK(sums.scale.size() == 5);
       const std::vector<int32_t> xs = code_values(x);
       const std::vector<int32_t> ws = code_values(weight);
@@ -152,14 +152,14 @@ TEST_CASE("accumulators have the range and activation masks of the floats they r
     const Tensor behind = TensorAccess::with_activation(y, activation);
     const std::vector<float> floats = values(behind);
     const auto [min, max] = std::minmax_element(floats.begin(), floats.end());
-    const Range range = TensorAccess::accumulators(y)->range(y.elements(), activation);
+    const Range range = TensorAccess::waiting(y)->range(y.elements(), activation);
     CHECK(range == Range{*min, *max});
-    CHECK(TensorAccess::accumulators(y)->Accumulators::range(y.elements(), activation) == range);
+    CHECK(TensorAccess::waiting(y)->WaitingResult::range(y.elements(), activation) == range);
     if (activation == Activation::kNone) continue;
     std::vector<uint8_t> mask(static_cast<size_t>((y.elements() + 7) / 8));
     std::vector<uint8_t> of_floats(mask.size());
-    TensorAccess::accumulators(y)->activation_mask(y.elements(), activation, mask.data());
-    TensorAccess::accumulators(y)->Accumulators::activation_mask(
+    TensorAccess::waiting(y)->activation_mask(y.elements(), activation, mask.data());
+    TensorAccess::waiting(y)->WaitingResult::activation_mask(
         y.elements(), activation, of_floats.data());
     CHECK(mask == of_floats);
   }
@@ -279,7 +279,7 @@ TEST_CASE("an integer product has the gradients of the float product", "[autogra
     const Tensor x = needed(random_codes({3, 9}, params, CodeStorage::kU8, 1));
     const Tensor weight = needed(random_weight({4, 9}, 8, 2));
     const Tensor y = linear(x, weight, bias);
-    CHECK(y.kind() == ValueKind::kAccumulators);
+    CHECK(y.kind() == ValueKind::kWaiting);
     same(y, linear(needed(as_floats(x)), needed(as_floats(weight)), bias));
   }
   {
@@ -287,7 +287,7 @@ TEST_CASE("an integer product has the gradients of the float product", "[autogra
     const Tensor weight = needed(random_weight({4, 3, 3, 2}, 8, 2));
     const Conv2dOptions options{.stride = 2, .padding = 1};
     const Tensor y = conv2d(x, weight, bias, options);
-    CHECK(y.kind() == ValueKind::kAccumulators);
+    CHECK(y.kind() == ValueKind::kWaiting);
     same(y, conv2d(needed(as_floats(x)), needed(as_floats(weight)), bias, options));
   }
 }
@@ -321,8 +321,8 @@ TEST_CASE("reshape keeps the integers of accumulators", "[autograd][reshape][int
   const Tensor x = random_codes({2, 4}, params, CodeStorage::kU8, 1);
   const Tensor y = linear(x, random_weight({6, 4}, 8, 2));
   const Tensor z = reshape(y, {2, 3, -1});
-  CHECK(z.kind() == ValueKind::kAccumulators);
-  CHECK(TensorAccess::accumulators(z) == TensorAccess::accumulators(y));
+  CHECK(z.kind() == ValueKind::kWaiting);
+  CHECK(TensorAccess::waiting(z) == TensorAccess::waiting(y));
   CHECK(values(z) == values(y));
 }
 
