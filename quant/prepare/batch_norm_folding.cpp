@@ -115,9 +115,9 @@ Folding& PreparedBatchNorm::folding() & {
   return *folding_;
 }
 
-void PreparedBatchNorm::fuse(std::shared_ptr<FakeQuantize> quantizer) {
-  quantizer_ = std::move(quantizer);
-  quantizer_->fuse_when([f = folding_] { return computes_what_follows(*f); });
+void PreparedBatchNorm::fuse(const std::shared_ptr<FakeQuantize>& quantizer) {
+  quantizer_ = quantizer;
+  quantizer->fuse_when([f = folding_] { return computes_what_follows(*f); });
 }
 
 Tensor PreparedBatchNorm::take_forward(Tensor u) {
@@ -128,9 +128,10 @@ Tensor PreparedBatchNorm::take_forward(Tensor u) {
   if (scaled && !options.training) return u;
   if (computes_what_follows(f)) {
     options.activation = activation_;
-    if (quantizer_ != nullptr && quantizer_->is_fused()) {
-      options.quantize = [&, samples = u.dim(0)](const Range& range) {
-        return quantizer_->params_for(range, samples);
+    const std::shared_ptr<FakeQuantize> quantizer = quantizer_.lock();
+    if (quantizer != nullptr && quantizer->is_fused()) {
+      options.quantize = [quantizer, samples = u.dim(0)](const Range& range) {
+        return quantizer->params_for(range, samples);
       };
     }
   }

@@ -68,8 +68,9 @@ class PreparedBatchNorm : public Module {
       : folding_(std::move(folding)), activation_(activation) {
     add_buffer("frozen", folding_->frozen);
   }
-  /// Fuses the FakeQuantize that follows the batch norm and its activation.
-  void fuse(std::shared_ptr<FakeQuantize> quantizer);
+  /// Fuses the FakeQuantize that follows the batch norm and its activation, until its slot drops
+  /// it.
+  void fuse(const std::shared_ptr<FakeQuantize>& quantizer);
   std::string_view type() const override { return "PreparedBatchNorm"; }
   /// Throws: GraphError if the layer was moved from.
   Folding& folding() &;
@@ -82,7 +83,7 @@ class PreparedBatchNorm : public Module {
  private:
   std::shared_ptr<Folding> folding_;
   Activation activation_;
-  std::shared_ptr<FakeQuantize> quantizer_;
+  std::weak_ptr<FakeQuantize> quantizer_;  // the slot owns it
 };
 
 /// Body slot of the ReLU or ReLU6 that is fused with a batch norm.

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -316,12 +317,16 @@ std::vector<float> trained(Sequential net, bool recorded) {
   return all;
 }
 
-Sequential initialized() {
-  Sequential net = network();
+void initialize(Module& net) {
   Random random(3);
   for (Tensor parameter : net.parameters())
     for (int64_t i = 0; i < parameter.elements(); ++i)
       parameter.mutable_data()[i] = random.uniform(-0.5f, 0.5f);
+}
+
+Sequential initialized() {
+  Sequential net = network();
+  initialize(net);
   return net;
 }
 
@@ -367,6 +372,28 @@ TEST_CASE("a prepared network whose batch norms are fused trains with the same b
       }
     }
   }
+}
+
+TEST_CASE("a batch norm does not quantize for a slot that was emptied or filled anew",
+          "[quant][activation]") {
+  const auto result = [](const auto& change) {
+    Sequential net{Conv2d{3, 8, {.kernel = 3}}, BatchNorm2d{8}, ReLU{}};
+    initialize(net);
+    quant::QConfig config = quant::QConfig::int8();
+    config.input_range = {-1.0f, 1.0f};
+    quant::prepare_qat(net, random_tensor({1, 8, 8, 3}, 1), config);
+    change(net.find("2").slots());
+    return net(random_tensor({6, 8, 8, 3}, 7));
+  };
+  CHECK(result([](Slots&) {}).kind() == ValueKind::kCodes);
+  const Tensor y = result([](Slots& slots) { slots.output = nullptr; });
+  CHECK(y.kind() == ValueKind::kFloat);
+  CHECK(*std::min_element(y.data(), y.data() + y.elements()) == 0.0f);
+  const QParams given{{.bits = 8}, -1, {0.5f}, {0}};
+  const Tensor z =
+      result([&](Slots& slots) { slots.output = std::make_shared<quant::FakeQuantize>(given); });
+  REQUIRE(z.kind() == ValueKind::kCodes);
+  CHECK(values(z) == values(quant::fake_quantize(y.detach(), given)));
 }
 
 TEST_CASE("a frozen or evaluated network fuses nothing", "[quant][activation]") {
