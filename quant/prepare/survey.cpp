@@ -84,8 +84,7 @@ void Survey::refuse_without_sites(const std::vector<const GraphNode*>& data) con
       net_.label(),
       "none of the network's operations can be quantized:",
       data.empty() ? " there is none" : types.str(),
-      "; quantization needs one of Conv1d, Conv2d, Linear, Add, Mul, AvgPool1d, AvgPool2d, Mean, "
-      "Concat, Softmax, a batch norm, an elementwise function or arithmetic with constants");
+      "; quantization needs an operation that computes new values, such as Conv2d, Linear or Add");
 }
 
 void Survey::refuse_place(const GraphNode& node) const {
