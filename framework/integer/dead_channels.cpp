@@ -43,9 +43,7 @@ class Dead {
   int64_t kept(int id) const { return std::count(at(id).begin(), at(id).end(), false); }
   /// How many of `elements` elements remain after the dead channels are removed. `elements` must be
   /// a multiple of the number of the value's channels.
-  int64_t shrunk(int id, int64_t elements) const {
-    return any(id) ? elements / static_cast<int64_t>(at(id).size()) * kept(id) : elements;
-  }
+  int64_t shrunk(int id, int64_t elements) const { return without_dead(at(id), elements); }
 
  private:
   void keep(int id, size_t channel) {
@@ -135,22 +133,21 @@ class Dead {
     return true;
   }
 
-  void restrict(const QuantizedMaxPool2d&, const Step& step) { link(step.inputs[0], step.output); }
-  void restrict(const QuantizedAvgPool2d&, const Step& step) { link(step.inputs[0], step.output); }
-  void restrict(const QuantizedLookup&, const Step& step) { link(step.inputs[0], step.output); }
-  void restrict(const View&, const Step& step) { link(step.inputs[0], step.output); }
-  void restrict(const QuantizedAdd&, const Step& step) { link_all(step); }
-  void restrict(const QuantizedMul&, const Step& step) { link_all(step); }
+  template <class Op>
+  void restrict(const Op&, const Step& step) {
+    if constexpr (Op::kChannels == ChannelUse::kSame) {
+      link_all(step);
+    } else {
+      static_assert(Op::kChannels == ChannelUse::kAll, "kOther needs its own restrict()");
+      for (const int x : step.inputs) keep_all(x);
+      keep_all(step.output);
+    }
+  }
   // If any operand keeps a channel, the first loop keeps it in the output, and the second loop
   // keeps it in all operands.
   void link_all(const Step& step) {
     for (const int x : step.inputs) link(x, step.output);
     for (const int x : step.inputs) link(x, step.output);
-  }
-  // The sum of a row needs each of its elements.
-  void restrict(const QuantizedSoftmax&, const Step& step) {
-    keep_all(step.inputs[0]);
-    keep_all(step.output);
   }
   void restrict(const QuantizedConcat& op, const Step& step) {
     size_t first = 0;
@@ -254,42 +251,11 @@ class Rewriter {
     return result;
   }
 
-  template <class Pool>
-  Pool pool(Pool op, const Step& step) const {
-    op.shape.c = op.shape.o = op.shape.groups = dead_.shrunk(step.output, op.shape.c);
+  template <class Op>
+  Op rewritten(Op op, const Step& step) const {
+    if constexpr (Op::kChannels == ChannelUse::kSame) op.remove_channels(dead_.at(step.output));
     return op;
   }
-  QuantizedMaxPool2d rewritten(const QuantizedMaxPool2d& op, const Step& step) const {
-    return pool(op, step);
-  }
-  QuantizedAvgPool2d rewritten(const QuantizedAvgPool2d& op, const Step& step) const {
-    return pool(op, step);
-  }
-
-  template <class Sized>
-  Sized sized(Sized op, const Step& step) const {
-    op.size = dead_.shrunk(step.output, op.size);
-    return op;
-  }
-  QuantizedAdd rewritten(const QuantizedAdd& op, const Step& step) const { return sized(op, step); }
-  QuantizedLookup rewritten(const QuantizedLookup& op, const Step& step) const {
-    QuantizedLookup result = sized(op, step);
-    const std::vector<bool>& dead = dead_.at(step.output);
-    if (op.channels() == 1) return result;
-    result.table.clear();
-    for (size_t c = 0; c < dead.size(); ++c) {
-      const auto table = op.table.begin() + static_cast<std::ptrdiff_t>(c * op.kCodes);
-      if (!dead[c]) result.table.insert(result.table.end(), table, table + op.kCodes);
-    }
-    return result;
-  }
-  QuantizedMul rewritten(QuantizedMul op, const Step& step) const {
-    op.channels = dead_.shrunk(step.output, op.channels);
-    return op;
-  }
-  View rewritten(const View& op, const Step& step) const { return sized(op, step); }
-
-  QuantizedSoftmax rewritten(const QuantizedSoftmax& op, const Step&) const { return op; }
 
   QuantizedConcat rewritten(QuantizedConcat op, const Step& step) const {
     for (size_t i = 0; i < op.parts.size(); ++i)

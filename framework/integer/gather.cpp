@@ -82,6 +82,38 @@ int64_t Gather::y_row() const {
   return elements;
 }
 
+std::optional<CodeClamp> Gather::output_codes(const QParams& x) const {
+  if (!fills()) return std::nullopt;
+  const int32_t offset = stored_offset(x.type);
+  return CodeClamp{std::min(x.type.qmin() + offset, fill), std::max(x.type.qmax() + offset, fill)};
+}
+
+int64_t Gather::prepared_bytes() const {
+  return static_cast<int64_t>(axes.back().index.size() * sizeof(GatherRun));
+}
+
+Channels Gather::output_channels(InputChannels inputs) const {
+  const Channels& x = *inputs[0];
+  const auto channels = static_cast<int64_t>(x.size());
+  const Gather::Axis& last = axes.back();
+  Channels result;
+  if (run % channels == 0) {
+    result = x;  // whole pixels move, so channels stay the same
+  } else if (last.extent * run == channels) {
+    for (const int32_t index : last.index) {
+      for (int64_t r = 0; r < run; ++r) {
+        result.push_back(index < 0 ? Interval{fill, fill}
+                                   : x[static_cast<size_t>(index * run + r)]);
+      }
+    }
+  } else {
+    result = {all_of(x)};
+  }
+  if (!fills()) return result;
+  for (Interval& channel : result) channel = channel.joined({fill, fill});
+  return result;
+}
+
 void Gather::validate(std::string_view where) const {
   if (axes.empty() || axes.size() > static_cast<size_t>(kMostAxes))
     throw ShapeError(where, "a gather along ", axes.size(), " axes, expected 1 to ", kMostAxes);

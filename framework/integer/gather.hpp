@@ -1,11 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "framework/arithmetic/stored.hpp"
 #include "framework/core/shape.hpp"
+#include "framework/integer/channels.hpp"
 #include "framework/integer/prepared.hpp"
 
 namespace quantrain::integer {
@@ -21,6 +24,7 @@ struct Gather {
   static constexpr std::string_view kType = "gather";
   static constexpr bool kKeepsParams = true;
   static constexpr bool kRunsInPlace = false;
+  static constexpr ChannelUse kChannels = ChannelUse::kOther;
 
   struct Axis {
     int64_t extent = 1;          ///< of x along this axis
@@ -55,6 +59,12 @@ struct Gather {
   std::string_view kernel() const { return "gather"; }
   std::vector<int64_t> input_sizes() const { return {rows * x_row()}; }
   int64_t output_size() const { return rows * y_row(); }
+  int32_t input_zero_point(size_t) const { return -1; }
+  int32_t output_zero_point() const { return -1; }
+  std::optional<CodeClamp> output_codes(const QParams& x) const;
+  int64_t prepared_bytes() const;
+  int64_t scratch_bytes(int64_t) const { return 0; }
+  Channels output_channels(InputChannels inputs) const;
   /// Throws: ShapeError or QuantError naming `where` if there is no axis, if a number or an index
   /// is out of range, or if all indices of an axis are -1.
   void validate(std::string_view where) const;

@@ -1,10 +1,14 @@
 #pragma once
 
+#include <concepts>
+#include <cstdint>
 #include <optional>
 #include <string_view>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
+#include "framework/integer/channels.hpp"
 #include "framework/integer/gather.hpp"
 #include "framework/integer/quantized_add.hpp"
 #include "framework/integer/quantized_avg_pool2d.hpp"
@@ -18,6 +22,37 @@
 #include "framework/integer/view.hpp"
 
 namespace quantrain::integer {
+
+/// What each type in the list must state. The functions below document the members of the same
+/// names. If kChannels is kSame, remove_channels(dead) removes each channel c with dead[c] from the
+/// inputs and the output. A product, which multiplies by weights, also has a member `product`,
+/// multiply_adds() and channels().
+template <class Op>
+concept IntegerOperation = requires(const Op& op,
+                                    Op& changed,
+                                    size_t i,
+                                    int64_t n,
+                                    const QParams& x,
+                                    InputChannels inputs,
+                                    const std::vector<bool>& dead,
+                                    std::string_view where) {
+  { Op::kType } -> std::convertible_to<std::string_view>;
+  { Op::kKeepsParams } -> std::convertible_to<bool>;
+  { Op::kRunsInPlace } -> std::convertible_to<bool>;
+  { Op::kChannels } -> std::convertible_to<ChannelUse>;
+  { op.kernel() } -> std::same_as<std::string_view>;
+  { op.input_sizes() } -> std::same_as<std::vector<int64_t>>;
+  { op.output_size() } -> std::same_as<int64_t>;
+  { op.validate(where) } -> std::same_as<void>;
+  { op.input_zero_point(i) } -> std::same_as<int32_t>;
+  { op.output_zero_point() } -> std::same_as<int32_t>;
+  { op.output_codes(x) } -> std::same_as<std::optional<CodeClamp>>;
+  { op.prepared_bytes() } -> std::same_as<int64_t>;
+  { op.scratch_bytes(n) } -> std::same_as<int64_t>;
+  { op.output_channels(inputs) } -> std::same_as<Channels>;
+  requires Op::kChannels != ChannelUse::kSame || requires { changed.remove_channels(dead); };
+  Prepared<Op>(op);
+};
 
 /// Every operation that a program can hold. Code that handles all operations visits this list, so
 /// that the compiler reports where a new operation is missing.
@@ -36,13 +71,19 @@ using Operation = std::variant<Gather,
 /// Calls visit for each type of operation, with a null pointer of that type, in the order of the
 /// list.
 template <class Visit, class... Operations>
-void for_each_type(const Visit& visit, std::variant<Operations...>*) {
+constexpr void for_each_type(const Visit& visit, std::variant<Operations...>*) {
   (visit(static_cast<Operations*>(nullptr)), ...);
 }
 template <class Visit>
-void for_each_type(const Visit& visit) {
+constexpr void for_each_type(const Visit& visit) {
   for_each_type(visit, static_cast<Operation*>(nullptr));
 }
+
+// The compiler names the type and the member that it lacks.
+static_assert((for_each_type([](auto* op) {
+                 static_assert(IntegerOperation<std::remove_pointer_t<decltype(op)>>);
+               }),
+               true));
 
 /// Name of the type in a saved program, for example "quantized_conv2d".
 std::string_view type(const Operation& op);
@@ -79,6 +120,10 @@ int64_t accumulator_bound(const Operation& op);
 /// scratch memory of a run of n samples.
 int64_t prepared_bytes(const Operation& op);
 int64_t scratch_bytes(const Operation& op, int64_t n);
+
+/// The possible codes of each channel of the output, from those of the inputs. If the output is
+/// accumulators, any interval.   docs/quantization.md (19)
+Channels output_channels(const Operation& op, InputChannels inputs);
 
 /// An operation that is ready to run on the chosen instruction set. The operation must outlive this
 /// object.

@@ -23,6 +23,28 @@ QuantizedAdd QuantizedAdd::make(int64_t size,
   return result;
 }
 
+Channels QuantizedAdd::output_channels(InputChannels inputs) const {
+  size_t count = 0;
+  for (const Channels* x : inputs) count = std::max(count, x->size());
+  // The sums of the lowest and of the highest codes, before the shift.
+  // docs/quantization.md (11)
+  Channels sums(count, Interval{0, 0});
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Channels x = over(*inputs[i], static_cast<int64_t>(count));
+    const Operand& operand = operands[i];
+    for (size_t c = 0; c < count; ++c) {
+      sums[c].lo += (x[c].lo - operand.zero_x) * operand.m;
+      sums[c].hi += (x[c].hi - operand.zero_x) * operand.m;
+    }
+  }
+  const auto code = [&](int64_t sum) {
+    return std::clamp<int64_t>(rounding_shift(sum, shift) + y.zero_point, y.lo, y.hi);
+  };
+  Channels result;
+  for (const Interval& sum : sums) result.push_back({code(sum.lo), code(sum.hi)});
+  return result;
+}
+
 void QuantizedAdd::validate(std::string_view where) const {
   check_size(where, {size});
   if (operands.empty() || operands.size() > kMostOperands) {

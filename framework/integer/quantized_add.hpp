@@ -1,10 +1,13 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "framework/arithmetic/fixed_point.hpp"
 #include "framework/arithmetic/stored.hpp"
+#include "framework/integer/channels.hpp"
 #include "framework/integer/prepared.hpp"
 #include "framework/kernels/integer/integer.hpp"
 
@@ -18,6 +21,7 @@ struct QuantizedAdd {
   static constexpr std::string_view kType = "quantized_add";
   static constexpr bool kKeepsParams = false;
   static constexpr bool kRunsInPlace = true;
+  static constexpr ChannelUse kChannels = ChannelUse::kSame;
   /// A file cannot hold a step with more inputs than this. The sum of this many operands stays far
   /// below 2^63.
   static constexpr size_t kMostOperands = 1 << 14;
@@ -50,6 +54,15 @@ struct QuantizedAdd {
   std::string_view kernel() const { return "add_u8"; }
   std::vector<int64_t> input_sizes() const { return std::vector<int64_t>(operands.size(), size); }
   int64_t output_size() const { return size; }
+  int32_t input_zero_point(size_t i) const { return operands[i].zero_x; }
+  int32_t output_zero_point() const { return y.zero_point; }
+  std::optional<CodeClamp> output_codes(const QParams&) const { return CodeClamp{y.lo, y.hi}; }
+  int64_t prepared_bytes() const {
+    return static_cast<int64_t>(operands.size() * 2 * sizeof(int32_t));
+  }
+  int64_t scratch_bytes(int64_t) const { return 0; }
+  Channels output_channels(InputChannels inputs) const;
+  void remove_channels(const std::vector<bool>& dead) { size = without_dead(dead, size); }
   /// Throws: ShapeError or QuantError naming `where` if a number is out of range.
   void validate(std::string_view where) const;
   friend bool operator==(const QuantizedAdd&, const QuantizedAdd&) = default;

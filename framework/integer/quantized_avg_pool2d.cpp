@@ -106,6 +106,21 @@ void QuantizedAvgPool2d::validate(std::string_view where) const {
   integer::validate(y, where);
 }
 
+Channels QuantizedAvgPool2d::output_channels(InputChannels inputs) const {
+  Channels result = over(*inputs[0], shape.c);
+  for (Interval& channel : result) {
+    const Interval x = channel;
+    for (const kernels::MeanMultiplier& mean : means) {
+      const Interval codes = through(x, [&](int64_t q) {
+        const int64_t sum = mean.count * (q - zero_x);
+        return requantize(static_cast<int32_t>(sum), mean.multiplier, y.zero_point, y.lo, y.hi);
+      });
+      channel = &mean == &means[0] ? codes : channel.joined(codes);
+    }
+  }
+  return result;
+}
+
 void Prepared<QuantizedAvgPool2d>::run(int64_t n, Inputs inputs, void* output) const {
   kernels::avg_pool2d_u8(with_batch(op_->shape, n),
                          inputs[0],

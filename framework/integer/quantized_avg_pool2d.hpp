@@ -1,10 +1,13 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "framework/arithmetic/fixed_point.hpp"
 #include "framework/arithmetic/stored.hpp"
+#include "framework/integer/channels.hpp"
 #include "framework/integer/prepared.hpp"
 #include "framework/integer/sizes.hpp"
 #include "framework/kernels/integer/integer.hpp"
@@ -19,6 +22,7 @@ struct QuantizedAvgPool2d {
   static constexpr std::string_view kType = "quantized_avg_pool2d";
   static constexpr bool kKeepsParams = false;
   static constexpr bool kRunsInPlace = false;
+  static constexpr ChannelUse kChannels = ChannelUse::kSame;
   /// Limit for the number of different sizes (height and width) that windows have inside the image,
   /// and so for the number of distinct counts. Counts differ because windows overlap the padding.
   static constexpr int64_t kMostCounts = 1 << 14;
@@ -39,6 +43,17 @@ struct QuantizedAvgPool2d {
   std::string_view kernel() const { return "avg_pool2d_u8"; }
   std::vector<int64_t> input_sizes() const { return {shape.x_elements()}; }
   int64_t output_size() const { return shape.y_elements(); }
+  int32_t input_zero_point(size_t) const { return zero_x; }
+  int32_t output_zero_point() const { return y.zero_point; }
+  std::optional<CodeClamp> output_codes(const QParams&) const { return CodeClamp{y.lo, y.hi}; }
+  int64_t prepared_bytes() const { return 0; }
+  int64_t scratch_bytes(int64_t n) const {
+    return kernels::avg_pool2d_scratch(with_batch(shape, n));
+  }
+  Channels output_channels(InputChannels inputs) const;
+  void remove_channels(const std::vector<bool>& dead) {
+    shape.c = shape.o = shape.groups = without_dead(dead, shape.c);
+  }
   /// Throws: ShapeError or QuantError naming `where` if a number is out of range, the means do not
   /// fit the windows, or the sum over a window could overflow 32 bits.
   void validate(std::string_view where) const;

@@ -35,6 +35,20 @@ std::vector<int64_t> QuantizedConcat::input_sizes() const {
   return sizes;
 }
 
+Channels QuantizedConcat::output_channels(InputChannels inputs) const {
+  Channels result;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const auto& part = parts[i];
+    for (const Interval& x : over(*inputs[i], part.run)) {
+      result.push_back(through(x, [&](int64_t q) {
+        return requantize(
+            static_cast<int32_t>(q) - part.zero_x, part.multiplier, y.zero_point, y.lo, y.hi);
+      }));
+    }
+  }
+  return result;
+}
+
 void QuantizedConcat::validate(std::string_view where) const {
   if (parts.empty()) throw ShapeError(where, "a concatenation needs at least one operand");
   int64_t length = 0;

@@ -1,8 +1,12 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
+#include "framework/arithmetic/stored.hpp"
+#include "framework/integer/channels.hpp"
 #include "framework/integer/prepared.hpp"
 #include "framework/integer/quantized_lookup.hpp"
 
@@ -16,6 +20,7 @@ struct QuantizedConcat {
   static constexpr std::string_view kType = "quantized_concat";
   static constexpr bool kKeepsParams = false;
   static constexpr bool kRunsInPlace = false;
+  static constexpr ChannelUse kChannels = ChannelUse::kOther;
 
   struct Part {
     int64_t run = 1;     ///< length of this operand's rows
@@ -48,6 +53,12 @@ struct QuantizedConcat {
   std::string_view kernel() const { return "lookup_u8"; }
   std::vector<int64_t> input_sizes() const;
   int64_t output_size() const { return rows * row_length(); }
+  int32_t input_zero_point(size_t i) const { return parts[i].zero_x; }
+  int32_t output_zero_point() const { return y.zero_point; }
+  std::optional<CodeClamp> output_codes(const QParams&) const { return CodeClamp{y.lo, y.hi}; }
+  int64_t prepared_bytes() const { return static_cast<int64_t>(parts.size() * sizeof(CodeTable)); }
+  int64_t scratch_bytes(int64_t) const { return 0; }
+  Channels output_channels(InputChannels inputs) const;
   /// Throws: ShapeError or QuantError naming `where` if a number is out of range.
   void validate(std::string_view where) const;
   friend bool operator==(const QuantizedConcat&, const QuantizedConcat&) = default;

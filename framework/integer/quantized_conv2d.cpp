@@ -7,6 +7,25 @@ void QuantizedConv2d::validate(std::string_view where) const {
   integer::validate(product, shape.o, shape.reduction(), where);
 }
 
+Channels QuantizedConv2d::output_channels(InputChannels inputs) const {
+  const kernels::Conv2dShape& s = shape;
+  const Channels x = over(*inputs[0], s.c);
+  const bool padded = is_padded(s);
+  Channels result;
+  for (int64_t o = 0; o < s.o; ++o) {
+    Interval sum = product.first_sum(o);
+    const int64_t first = o / s.group_o() * s.group_c();
+    for (int64_t k = 0; k < s.reduction(); ++k) {
+      const Interval term = product_of(product.weight[o * s.reduction() + k],
+                                       x[static_cast<size_t>(first + k % s.group_c())],
+                                       product.zero_x);
+      sum = sum + (padded ? term.joined({0, 0}) : term);
+    }
+    result.push_back(product.codes_of(o, sum));
+  }
+  return result;
+}
+
 Prepared<QuantizedConv2d>::Prepared(const QuantizedConv2d& op)
     : op_(&op),
       packed_(op.shape, op.product.weight.data()),

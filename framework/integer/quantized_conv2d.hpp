@@ -1,5 +1,12 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "framework/arithmetic/stored.hpp"
+#include "framework/integer/channels.hpp"
 #include "framework/integer/prepared.hpp"
 #include "framework/integer/quantized_product.hpp"
 #include "framework/integer/sizes.hpp"
@@ -16,6 +23,7 @@ struct QuantizedConv2d {
   static constexpr std::string_view kType = "quantized_conv2d";
   static constexpr bool kKeepsParams = false;
   static constexpr bool kRunsInPlace = false;
+  static constexpr ChannelUse kChannels = ChannelUse::kOther;
 
   kernels::Conv2dShape shape;  ///< of one sample
   QuantizedProduct product;
@@ -25,6 +33,12 @@ struct QuantizedConv2d {
   std::vector<int64_t> input_sizes() const { return {shape.x_elements()}; }
   int64_t output_size() const { return shape.y_elements(); }
   int64_t multiply_adds() const { return shape.y_elements() * shape.reduction(); }
+  int32_t input_zero_point(size_t) const { return product.zero_x; }
+  int32_t output_zero_point() const { return product.output_zero_point(); }
+  std::optional<CodeClamp> output_codes(const QParams&) const { return product.output_codes(); }
+  int64_t prepared_bytes() const { return product.prepared_bytes(shape); }
+  int64_t scratch_bytes(int64_t n) const { return kernels::conv2d_scratch(with_batch(shape, n)); }
+  Channels output_channels(InputChannels inputs) const;
   /// Throws: ShapeError or QuantError naming `where` if a number is out of range.
   void validate(std::string_view where) const;
   friend bool operator==(const QuantizedConv2d&, const QuantizedConv2d&) = default;

@@ -11,6 +11,20 @@ void QuantizedLinear::validate(std::string_view where) const {
   integer::validate(product, outputs, inputs, where);
 }
 
+Channels QuantizedLinear::output_channels(InputChannels in) const {
+  const Channels x = over(*in[0], inputs);
+  Channels result;
+  for (int64_t o = 0; o < outputs; ++o) {
+    Interval sum = product.first_sum(o);
+    for (int64_t i = 0; i < inputs; ++i) {
+      sum = sum +
+            product_of(product.weight[o * inputs + i], x[static_cast<size_t>(i)], product.zero_x);
+    }
+    result.push_back(product.codes_of(o, sum));
+  }
+  return result;
+}
+
 Prepared<QuantizedLinear>::Prepared(const QuantizedLinear& op)
     : op_(&op),
       packed_(op.outputs, op.inputs, op.product.weight.data()),

@@ -1,5 +1,12 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "framework/arithmetic/stored.hpp"
+#include "framework/integer/channels.hpp"
 #include "framework/integer/prepared.hpp"
 #include "framework/integer/quantized_product.hpp"
 
@@ -13,6 +20,7 @@ struct QuantizedLinear {
   static constexpr std::string_view kType = "quantized_linear";
   static constexpr bool kKeepsParams = false;
   static constexpr bool kRunsInPlace = false;
+  static constexpr ChannelUse kChannels = ChannelUse::kOther;
 
   int64_t rows = 1;
   int64_t inputs = 1;
@@ -24,6 +32,12 @@ struct QuantizedLinear {
   std::vector<int64_t> input_sizes() const { return {rows * inputs}; }
   int64_t output_size() const { return rows * outputs; }
   int64_t multiply_adds() const { return rows * outputs * inputs; }
+  int32_t input_zero_point(size_t) const { return product.zero_x; }
+  int32_t output_zero_point() const { return product.output_zero_point(); }
+  std::optional<CodeClamp> output_codes(const QParams&) const { return product.output_codes(); }
+  int64_t prepared_bytes() const { return product.prepared_bytes({.c = inputs, .o = outputs}); }
+  int64_t scratch_bytes(int64_t n) const { return kernels::gemm_scratch(n * rows, inputs); }
+  Channels output_channels(InputChannels in) const;
   /// Throws: ShapeError or QuantError naming `where` if a number is out of range.
   void validate(std::string_view where) const;
   friend bool operator==(const QuantizedLinear&, const QuantizedLinear&) = default;

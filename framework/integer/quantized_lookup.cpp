@@ -76,6 +76,42 @@ QuantizedLookup QuantizedLookup::function(int64_t size,
   return lookup;
 }
 
+std::optional<CodeClamp> QuantizedLookup::output_codes(const QParams& x) const {
+  CodeClamp all{255, 0};
+  for (int64_t c = 0; c < channels(); ++c) {
+    for (const int32_t q : stored_codes(x)) {
+      const int32_t code = at(c, q);
+      all = {std::min(all.lo, code), std::max(all.hi, code)};
+    }
+  }
+  return all;
+}
+
+Channels QuantizedLookup::output_channels(InputChannels inputs) const {
+  const Channels& x = *inputs[0];
+  Channels result = channels() == 1 ? x : over(x, channels());
+  for (size_t c = 0; c < result.size(); ++c) {
+    const Interval codes = result[c];
+    result[c] = {255, 0};
+    for (int64_t q = codes.lo; q <= codes.hi; ++q) {
+      const int64_t code = at(static_cast<int64_t>(c), q);
+      result[c] = result[c].joined({code, code});
+    }
+  }
+  return result;
+}
+
+void QuantizedLookup::remove_channels(const std::vector<bool>& dead) {
+  size = without_dead(dead, size);
+  if (channels() == 1) return;
+  std::vector<uint8_t> left;
+  for (size_t c = 0; c < dead.size(); ++c) {
+    const auto first = table.begin() + static_cast<std::ptrdiff_t>(c * kCodes);
+    if (!dead[c]) left.insert(left.end(), first, first + kCodes);
+  }
+  table = std::move(left);
+}
+
 void QuantizedLookup::validate(std::string_view where) const {
   check_size(where, {size});
   if (table.empty() || table.size() % kCodes != 0)

@@ -1,12 +1,15 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "framework/arithmetic/fixed_point.hpp"
 #include "framework/arithmetic/stored.hpp"
+#include "framework/integer/channels.hpp"
 #include "framework/integer/prepared.hpp"
 
 namespace quantrain::integer {
@@ -25,6 +28,7 @@ struct QuantizedLookup {
   static constexpr std::string_view kType = "quantized_lookup";
   static constexpr bool kKeepsParams = false;
   static constexpr bool kRunsInPlace = true;
+  static constexpr ChannelUse kChannels = ChannelUse::kSame;
   static constexpr int64_t kCodes = 256;  ///< entries of one table
 
   int64_t size = 1;
@@ -59,6 +63,13 @@ struct QuantizedLookup {
   std::string_view kernel() const { return channels() == 1 ? "lookup_u8" : "lookup_channels_u8"; }
   std::vector<int64_t> input_sizes() const { return {size}; }
   int64_t output_size() const { return size; }
+  int32_t input_zero_point(size_t) const { return -1; }
+  int32_t output_zero_point() const { return -1; }
+  std::optional<CodeClamp> output_codes(const QParams& x) const;
+  int64_t prepared_bytes() const { return 0; }
+  int64_t scratch_bytes(int64_t) const { return 0; }
+  Channels output_channels(InputChannels inputs) const;
+  void remove_channels(const std::vector<bool>& dead);
   /// Throws: ShapeError naming `where` if the size is out of range or not a multiple of channels(),
   /// or the table does not have 256 entries for each channel.
   void validate(std::string_view where) const;

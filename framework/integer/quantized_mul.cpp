@@ -22,6 +22,23 @@ QuantizedMul QuantizedMul::make(int64_t rows,
           .y = output};
 }
 
+Channels QuantizedMul::output_channels(InputChannels inputs) const {
+  // b has one factor for each channel of a, the same for every row. So if one operand has fewer
+  // intervals, they are repeated.
+  const size_t size = std::max(inputs[0]->size(), inputs[1]->size());
+  const Channels a = over(*inputs[0], static_cast<int64_t>(size));
+  const Channels b = over(*inputs[1], static_cast<int64_t>(size));
+  Channels result;
+  for (size_t c = 0; c < size; ++c) {
+    const Interval low = product_of(b[c].lo - zero_b, a[c], zero_a);
+    const Interval high = product_of(b[c].hi - zero_b, a[c], zero_a);
+    result.push_back(through(low.joined(high), [&](int64_t acc) {
+      return requantize(static_cast<int32_t>(acc), multiplier, y.zero_point, y.lo, y.hi);
+    }));
+  }
+  return result;
+}
+
 void QuantizedMul::validate(std::string_view where) const {
   check_size(where, {rows, channels});
   validate_zero_point(zero_a, where);

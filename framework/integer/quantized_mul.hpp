@@ -1,10 +1,13 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "framework/arithmetic/fixed_point.hpp"
 #include "framework/arithmetic/stored.hpp"
+#include "framework/integer/channels.hpp"
 #include "framework/integer/prepared.hpp"
 
 namespace quantrain::integer {
@@ -18,6 +21,7 @@ struct QuantizedMul {
   static constexpr std::string_view kType = "quantized_mul";
   static constexpr bool kKeepsParams = false;
   static constexpr bool kRunsInPlace = true;
+  static constexpr ChannelUse kChannels = ChannelUse::kSame;
 
   int64_t rows = 1;
   int64_t channels = 1;
@@ -39,6 +43,13 @@ struct QuantizedMul {
   std::string_view kernel() const { return "mul_u8"; }
   std::vector<int64_t> input_sizes() const { return {rows * channels, channels}; }
   int64_t output_size() const { return rows * channels; }
+  int32_t input_zero_point(size_t i) const { return i == 0 ? zero_a : zero_b; }
+  int32_t output_zero_point() const { return y.zero_point; }
+  std::optional<CodeClamp> output_codes(const QParams&) const { return CodeClamp{y.lo, y.hi}; }
+  int64_t prepared_bytes() const { return 0; }
+  int64_t scratch_bytes(int64_t) const { return 0; }
+  Channels output_channels(InputChannels inputs) const;
+  void remove_channels(const std::vector<bool>& dead) { channels = without_dead(dead, channels); }
   /// Throws: ShapeError or QuantError naming `where` if a number is out of range.
   void validate(std::string_view where) const;
   friend bool operator==(const QuantizedMul&, const QuantizedMul&) = default;

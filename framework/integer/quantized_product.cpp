@@ -6,6 +6,31 @@
 #include "framework/core/error.hpp"
 
 namespace quantrain::integer {
+
+std::optional<CodeClamp> QuantizedProduct::output_codes() const {
+  if (!output) return std::nullopt;
+  return CodeClamp{output->y.lo, output->y.hi};
+}
+
+Interval QuantizedProduct::first_sum(int64_t o) const {
+  const int64_t first = bias.empty() ? 0 : bias[o];
+  return {first, first};
+}
+
+Interval QuantizedProduct::codes_of(int64_t o, const Interval& sums) const {
+  if (!output) return {0, 255};  // accumulators: no step reads them, so any range is right
+  const Multiplier multiplier{output->m0[static_cast<size_t>(o)],
+                              output->shift[static_cast<size_t>(o)]};
+  const StoredOutput& y = output->y;
+  return through(sums, [&](int64_t acc) {
+    return requantize(static_cast<int32_t>(acc), multiplier, y.zero_point, y.lo, y.hi);
+  });
+}
+
+int64_t QuantizedProduct::prepared_bytes(const kernels::Conv2dShape& shape) const {
+  return kernels::PackedWeightsS8::bytes(shape) +
+         kernels::ProductParams::bytes(shape, output.has_value());
+}
 namespace {
 
 kernels::RequantizeU8 kernel_params(const Requantization& r) {

@@ -7,6 +7,7 @@
 #include "framework/arithmetic/fixed_point.hpp"
 #include "framework/arithmetic/stored.hpp"
 #include "framework/core/shared_array.hpp"
+#include "framework/integer/channels.hpp"
 #include "framework/kernels/integer/integer.hpp"
 
 namespace quantrain::integer {
@@ -37,6 +38,14 @@ struct QuantizedProduct {
   std::optional<Requantization> output;
 
   const int32_t* bias_data() const { return bias.empty() ? nullptr : bias.data(); }
+  // Facts of the operation that contains the product. See operation.hpp.
+  int32_t output_zero_point() const { return output ? output->y.zero_point : -1; }
+  std::optional<CodeClamp> output_codes() const;
+  int64_t prepared_bytes(const kernels::Conv2dShape& shape) const;
+  /// The sum of output channel o before its first product.
+  Interval first_sum(int64_t o) const;
+  /// The codes of output channel o for an interval of sums.
+  Interval codes_of(int64_t o, const Interval& sums) const;
   friend bool operator==(const QuantizedProduct&, const QuantizedProduct&) = default;
 
   static void describe(auto& op, auto& fields) {

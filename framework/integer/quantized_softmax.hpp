@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "framework/arithmetic/fixed_point.hpp"
 #include "framework/arithmetic/stored.hpp"
+#include "framework/integer/channels.hpp"
 #include "framework/integer/prepared.hpp"
 
 namespace quantrain::integer {
@@ -19,6 +21,7 @@ struct QuantizedSoftmax {
   static constexpr std::string_view kType = "quantized_softmax";
   static constexpr bool kKeepsParams = false;
   static constexpr bool kRunsInPlace = true;
+  static constexpr ChannelUse kChannels = ChannelUse::kAll;
   static constexpr size_t kPowers = 256;             ///< possible differences of codes
   static constexpr int32_t kOne = int32_t{1} << 30;  ///< 1 in fixed point
 
@@ -37,6 +40,14 @@ struct QuantizedSoftmax {
   std::string_view kernel() const { return "softmax"; }
   std::vector<int64_t> input_sizes() const { return {rows * classes}; }
   int64_t output_size() const { return rows * classes; }
+  int32_t input_zero_point(size_t) const { return -1; }
+  int32_t output_zero_point() const { return y.zero_point; }
+  std::optional<CodeClamp> output_codes(const QParams&) const { return CodeClamp{y.lo, y.hi}; }
+  int64_t prepared_bytes() const { return 0; }
+  int64_t scratch_bytes(int64_t) const { return 0; }
+  Channels output_channels(InputChannels) const {
+    return Channels(static_cast<size_t>(classes), Interval{y.lo, y.hi});
+  }
   /// Throws: ShapeError or QuantError naming `where` if a number is out of range.
   void validate(std::string_view where) const;
   friend bool operator==(const QuantizedSoftmax&, const QuantizedSoftmax&) = default;
