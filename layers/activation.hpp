@@ -12,6 +12,7 @@ class ReLU : public Module {
   std::string_view type() const override { return "ReLU"; }
 
  protected:
+  Tensor forward(const Tensor& x) final { return take_forward(x); }
   Tensor take_forward(Tensor x) override;
 };
 
@@ -21,6 +22,7 @@ class ReLU6 : public Module {
   std::string_view type() const override { return "ReLU6"; }
 
  protected:
+  Tensor forward(const Tensor& x) final { return take_forward(x); }
   Tensor take_forward(Tensor x) override;
 };
 

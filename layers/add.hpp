@@ -16,6 +16,7 @@ class Add : public Module {
 
  protected:
   /// Throws: ShapeError if the shapes differ or the list is empty.
+  Tensor forward(const Tensor& a, const Tensor& b) final { return take_forward(a, b); }
   Tensor take_forward(Tensor a, Tensor b) override;
   std::vector<Tensor> forward(const std::vector<Tensor>& x) override;
 };

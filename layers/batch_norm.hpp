@@ -52,6 +52,7 @@ class BatchNorm : public Module {
   /// Throws: ShapeError if channels is not positive; DataError if epsilon or momentum is outside
   /// its range.
   BatchNorm(const char* name, int64_t channels, Options options, std::vector<Takes> takes);
+  Tensor forward(const Tensor& x) final { return take_forward(x); }
   Tensor take_forward(Tensor x) override;
 
  private:

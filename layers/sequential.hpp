@@ -31,6 +31,7 @@ class Sequential : public Module {
   int64_t size() const { return static_cast<int64_t>(children().size()); }
 
  protected:
+  Tensor forward(const Tensor& x) final { return take_forward(x); }
   Tensor take_forward(Tensor x) override;
 };
 

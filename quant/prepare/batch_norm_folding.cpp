@@ -150,7 +150,9 @@ Tensor PreparedBatchNorm::take_forward(Tensor u) {
 
 Tensor PreparedActivation::take_forward(Tensor x) {
   if (folding_ == nullptr) throw GraphError(type(), "the layer was moved from");
-  return computes_what_follows(*folding_) ? x : activate(std::move(x), activation_);
+  // The batch norm's codes hold the activation. To its floats, applying it again changes nothing.
+  const bool done = computes_what_follows(*folding_) && x.kind() == ValueKind::kCodes;
+  return done ? x : activate(std::move(x), activation_);
 }
 
 }  // namespace quantrain::quant

@@ -250,8 +250,9 @@ bool FakeQuantize::is_fused() const {
 }
 
 QParams FakeQuantize::params_for(const Range& range, int64_t samples) {
+  const DefaultRounding rounding;
   if (moves()) {
-    observer_->set_name(place(type()));
+    observer_->set_name(layer().empty() ? place(type()) : layer());
     observer_->observe_range({&range, 1}, samples);
     choose();
   }
@@ -259,7 +260,11 @@ QParams FakeQuantize::params_for(const Range& range, int64_t samples) {
 }
 
 Tensor FakeQuantize::forward(const Tensor& x) {
-  if (is_fused()) return x;
+  // Other codes or floats come from a layer in between, or from another slot that shares this
+  // module.
+  const bool done = is_fused() && x.kind() == ValueKind::kCodes && is_initialized() &&
+                    TensorAccess::code_params(x) == params();
+  if (done) return x;
   if (in_float()) {
     if (phase() == Phase::kCalibrating && !is_given() && !DryRun::on()) {
       observe(x);

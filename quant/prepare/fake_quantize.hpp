@@ -85,7 +85,7 @@ class FakeQuantize : public Module, public Phased {
   void update_params(const QParams& params);
 
   /// For an operation that quantizes its result in its own pass: while `runs` returns true and
-  /// is_fused(), forward() returns its input, which holds the codes already.
+  /// is_fused(), forward() returns an input that holds codes with its parameters.
   void fuse_when(std::function<bool()> runs) { fused_ = std::move(runs); }
   /// Whether such an operation has to quantize: `runs` returns true, and quantizing takes only
   /// params_for() and the clamped straight-through estimator.
