@@ -181,8 +181,17 @@ class Rewriter {
         dead_.any(step.output) ||
         std::any_of(step.inputs.begin(), step.inputs.end(), [&](int id) { return dead_.any(id); });
     if (!changes) return step.operation;
-    return std::visit([&](const auto& op) -> Operation { return rewritten(op, step); },
-                      step.operation);
+    return std::visit(
+        [&](auto op) -> Operation {
+          if constexpr (decltype(op)::kChannels == ChannelUse::kOther) {
+            return rewritten(std::move(op), step);
+          } else {
+            if constexpr (decltype(op)::kChannels == ChannelUse::kSame)
+              op.remove_channels(dead_.at(step.output));
+            return op;
+          }
+        },
+        step.operation);
   }
 
  private:
@@ -249,12 +258,6 @@ class Rewriter {
     result.weight = std::move(weight);
     result.bias = plain ? SharedArray<int32_t>() : SharedArray<int32_t>(std::move(bias));
     return result;
-  }
-
-  template <class Op>
-  Op rewritten(Op op, const Step& step) const {
-    if constexpr (Op::kChannels == ChannelUse::kSame) op.remove_channels(dead_.at(step.output));
-    return op;
   }
 
   QuantizedConcat rewritten(QuantizedConcat op, const Step& step) const {
