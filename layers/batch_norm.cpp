@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <typeinfo>
 #include <utility>
 
 #include "framework/autograd/ops/batch_norm.hpp"
@@ -28,6 +29,13 @@ BatchNorm::BatchNorm(const char* name, int64_t channels, Options options, std::v
 }
 
 Tensor BatchNorm::take_forward(Tensor x) { return normalize(std::move(x), Activation::kNone); }
+
+bool BatchNorm::fuse(Tensor& x, Activation activation, Module*& /*output*/) {
+  const bool derived = typeid(*this) != typeid(BatchNorm1d) && typeid(*this) != typeid(BatchNorm2d);
+  if (derived || keeps_values()) return false;
+  x = normalize(std::move(x), activation);
+  return true;
+}
 
 Tensor BatchNorm::normalize(Tensor x, Activation activation) {
   const int64_t channels = gamma_.dim(0);

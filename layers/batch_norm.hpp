@@ -35,11 +35,9 @@ class BatchNorm : public Module {
   float epsilon() const { return options_.epsilon; }
   float momentum() const { return options_.momentum; }
 
-  /// activation(y), in one pass over memory. Sequential calls it for a batch norm and the ReLU or
-  /// ReLU6 after it. Runs no slots.
-  /// Throws: ShapeError if x has none of the layer's shapes (the message lists them), or if, in
-  /// training, x has fewer than two values per channel.
-  Tensor normalize(Tensor x, Activation activation);
+  /// Fuses an activation, except in a recording, which shows each layer's own operation, and except
+  /// in a class that derives from BatchNorm1d or BatchNorm2d.
+  bool fuse(Tensor& x, Activation activation, Module*& output) override;
 
  protected:
   /// A shape that x may have. A message prints `axes`, then the number of channels, then "]". For
@@ -56,6 +54,10 @@ class BatchNorm : public Module {
   Tensor take_forward(Tensor x) override;
 
  private:
+  /// Throws: ShapeError if x has none of the layer's shapes (the message lists them), or if, in
+  /// training, x has fewer than two values per channel.
+  Tensor normalize(Tensor x, Activation activation);
+
   Options options_;
   std::vector<Takes> takes_;
   Tensor gamma_;

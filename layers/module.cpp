@@ -139,8 +139,13 @@ Tensor Module::operator()(Tensor x) {
   return run([&] {
     if (!x.defined()) throw GraphError(where(), "the input is undefined: it has no value");
     x = slotted_input(0, std::move(x));
-    Tensor y = slots_.body ? (*slots_.body)(std::move(x)) : take_forward(std::move(x));
-    return slots_.output ? (*slots_.output)(std::move(y)) : y;
+    Module* output = slots_.output.get();
+    const bool fused =
+        slots_.body && output != nullptr && slots_.body->fuse(x, Activation::kNone, output);
+    Tensor y = fused         ? std::move(x)
+               : slots_.body ? (*slots_.body)(std::move(x))
+                             : take_forward(std::move(x));
+    return output != nullptr ? (*output)(std::move(y)) : y;
   });
 }
 
@@ -163,6 +168,8 @@ std::vector<Tensor> Module::operator()(const std::vector<Tensor>& x) {
     return y;
   });
 }
+
+bool Module::fuse(Tensor& /*x*/, Activation /*activation*/, Module*& /*output*/) { return false; }
 
 Tensor Module::forward(const Tensor& /*x*/) {
   throw ShapeError(type(),

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/arithmetic/activation.hpp"
 #include "framework/autograd/named_state.hpp"
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/tensor_access.hpp"
@@ -48,8 +49,9 @@ class Module {
   virtual std::string_view type() const = 0;
 
   /// Runs, inside this module's Scope, the input slot, then the body slot (forward() if there is
-  /// none), then the output slot. The path of the Scope starts at the module of the outermost call,
-  /// even if that module is part of a larger network.
+  /// none), then the output slot. The body may do the work of the output slot: see fuse(). The path
+  /// of the Scope starts at the module of the outermost call, even if that module is part of a
+  /// larger network.
   /// Throws: GraphError if x is undefined.
   Tensor operator()(Tensor x);
   /// The same for two inputs, but never runs the body slot.
@@ -72,6 +74,12 @@ class Module {
   /// Throws: GraphError naming the known paths if there is no module at this path.
   Module& find(std::string_view path) &;
   Module& find(std::string_view path) && = delete;
+
+  /// For callers that know what follows this module: replaces x by activation(this module's
+  /// result), if the module now computes both in one pass. If it also does what `output` would do
+  /// with the result, it sets `output` to null. Else returns false and leaves x and `output` as
+  /// they are. Runs no slots.
+  virtual bool fuse(Tensor& x, Activation activation, Module*& output);
 
   bool training() const { return training_; }
   /// Sets the mode of this module and of all its children and slots.

@@ -1,45 +1,44 @@
 #include "layers/sequential.hpp"
 
-#include <typeinfo>
 #include <utility>
 
 #include "layers/activation.hpp"
-#include "layers/batch_norm.hpp"
 
 namespace quantrain {
 namespace {
 
-bool has_slots(const Module& layer) {
-  const Slots& slots = layer.slots();
-  return !slots.inputs.empty() || slots.weight || slots.body || slots.output;
-}
-
-BatchNorm* batch_norm_of(Module& layer) {
-  const bool exact = typeid(layer) == typeid(BatchNorm1d) || typeid(layer) == typeid(BatchNorm2d);
-  return exact ? static_cast<BatchNorm*>(&layer) : nullptr;
+// Runs a layer and the ReLU or ReLU6 after it on x as one operation. In a prepared network, the
+// layer's body slot does this, perhaps with the output slot of the activation. Returns false if the
+// two layers must run one after the other.
+bool fused(Module& layer, Module& next, Tensor& x) {
+  const Activation activation = activation_of(next);
+  const Slots& own = layer.slots();
+  const Slots& following = next.slots();
+  if (activation == Activation::kNone || !x.defined() || !own.inputs.empty() || own.output ||
+      !following.inputs.empty() || following.body) {
+    return false;
+  }
+  Module* output = following.output.get();
+  {
+    const Scope scope(layer.name());
+    if (!(own.body ? *own.body : layer).fuse(x, activation, output)) return false;
+  }
+  const Scope scope(next.name());
+  if (output != nullptr) x = (*output)(std::move(x));
+  return true;
 }
 
 }  // namespace
 
-// A batch norm and the ReLU or ReLU6 after it are one operation, except in a recording, which shows
-// each layer's own. In a prepared network, the slots run instead.
-Tensor Sequential::take_forward(Tensor y) {
+Tensor Sequential::take_forward(Tensor x) {
   for (size_t i = 0; i < children().size(); ++i) {
     Module& layer = *children()[i];
-    BatchNorm* const norm = i + 1 < children().size() ? batch_norm_of(layer) : nullptr;
-    const Activation activation =
-        norm == nullptr ? Activation::kNone : activation_of(*children()[i + 1]);
-    const bool fuses = activation != Activation::kNone && y.defined() && !keeps_values() &&
-                       !has_slots(layer) && !has_slots(*children()[i + 1]);
-    if (fuses) {
-      const Scope scope(layer.name());
-      y = norm->normalize(std::move(y), activation);
+    if (i + 1 < children().size() && fused(layer, *children()[i + 1], x))
       ++i;
-    } else {
-      y = layer(std::move(y));
-    }
+    else
+      x = layer(std::move(x));
   }
-  return y;
+  return x;
 }
 
 }  // namespace quantrain

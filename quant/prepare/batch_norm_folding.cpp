@@ -6,6 +6,7 @@
 
 #include "framework/autograd/ops.hpp"
 #include "framework/core/error.hpp"
+#include "quant/prepare/fake_quantize.hpp"
 
 namespace quantrain::quant {
 namespace {
@@ -44,12 +45,6 @@ std::shared_ptr<const Rescaling> rescaling_of(const Tensor& u, const Folding& fo
                      " or after the batch norm");
   }
   return rescaling->factor.defined() ? rescaling : nullptr;
-}
-
-// Whether the batch norm computes the layers that are fused with it. It depends on modes that do
-// not change within a pass, so these layers come to the same answer.
-bool computes_what_follows(const Folding& folding) {
-  return folding.uses_batch_statistics() && !keeps_values();
 }
 
 }  // namespace
@@ -115,26 +110,13 @@ Folding& PreparedBatchNorm::folding() & {
   return *folding_;
 }
 
-void PreparedBatchNorm::fuse(const std::shared_ptr<FakeQuantize>& quantizer) {
-  quantizer_ = quantizer;
-  quantizer->fuse_when([f = folding_] { return computes_what_follows(*f); });
-}
-
-Tensor PreparedBatchNorm::take_forward(Tensor u) {
+Tensor PreparedBatchNorm::normalized(Tensor u, BatchNormOptions options) {
   const Folding& f = folding();
-  BatchNormOptions options{
-      .momentum = f.momentum, .epsilon = f.epsilon, .training = f.uses_batch_statistics()};
+  options.momentum = f.momentum;
+  options.epsilon = f.epsilon;
+  options.training = f.uses_batch_statistics();
   const std::shared_ptr<const Rescaling> scaled = rescaling_of(u, f);
   if (scaled && !options.training) return u;
-  if (computes_what_follows(f)) {
-    options.activation = activation_;
-    const std::shared_ptr<FakeQuantize> quantizer = quantizer_.lock();
-    if (quantizer != nullptr && quantizer->is_fused()) {
-      options.quantize = [quantizer, samples = u.dim(0)](const Range& range) {
-        return quantizer->params_for(range, samples);
-      };
-    }
-  }
   if (scaled) {
     return rescaled_batch_norm(std::move(u),
                                scaled->factor,
@@ -148,11 +130,20 @@ Tensor PreparedBatchNorm::take_forward(Tensor u) {
   return batch_norm(std::move(u), f.gamma, f.beta, f.running_mean, f.running_var, options);
 }
 
-Tensor PreparedActivation::take_forward(Tensor x) {
-  if (folding_ == nullptr) throw GraphError(type(), "the layer was moved from");
-  // The batch norm's codes hold the activation. To its floats, applying it again changes nothing.
-  const bool done = computes_what_follows(*folding_) && x.kind() == ValueKind::kCodes;
-  return done ? x : activate(std::move(x), activation_);
+Tensor PreparedBatchNorm::take_forward(Tensor u) { return normalized(std::move(u), {}); }
+
+bool PreparedBatchNorm::fuse(Tensor& u, Activation activation, Module*& output) {
+  if (!folding().uses_batch_statistics() || keeps_values()) return false;
+  BatchNormOptions options{.activation = activation};
+  auto* const quantizer = dynamic_cast<FakeQuantize*>(output);
+  if (quantizer != nullptr && quantizer->takes_range()) {
+    options.quantize = [quantizer, samples = u.dim(0)](const Range& range) {
+      return quantizer->params_for(range, samples);
+    };
+    output = nullptr;
+  }
+  u = normalized(std::move(u), options);
+  return true;
 }
 
 }  // namespace quantrain::quant

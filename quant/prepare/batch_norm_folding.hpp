@@ -3,10 +3,9 @@
 #include <memory>
 #include <string>
 
-#include "framework/arithmetic/activation.hpp"
+#include "framework/autograd/ops/batch_norm.hpp"
 #include "layers/batch_norm.hpp"
 #include "layers/module.hpp"
-#include "quant/prepare/fake_quantize.hpp"
 
 namespace quantrain::quant {
 
@@ -57,48 +56,28 @@ Tensor fold_weight(const Tensor& weight, const Tensor& factor);
 ///   - No product folds the batch norm, or a Calibration or FloatMode is open: y = batch_norm(u).
 /// The state stores whether the batch norm is frozen.   docs/quantization.md (15), (24)
 ///
-/// While batch statistics are used, it computes the layers that are fused with it, too, in the same
-/// pass over memory: a ReLU or ReLU6, whose body is then a PreparedActivation, and the FakeQuantize
-/// after both, if that needs no more than the range of the values. These then pass on what they
-/// get. In a recording, each layer computes its own part.
+/// While batch statistics are used, it fuses the activation that follows, and a FakeQuantize if
+/// that takes no more than the range of the values. In a recording, each layer computes its own
+/// part.
 class PreparedBatchNorm : public Module {
  public:
-  explicit PreparedBatchNorm(std::shared_ptr<Folding> folding,
-                             Activation activation = Activation::kNone)
-      : folding_(std::move(folding)), activation_(activation) {
+  explicit PreparedBatchNorm(std::shared_ptr<Folding> folding) : folding_(std::move(folding)) {
     add_buffer("frozen", folding_->frozen);
   }
-  /// Fuses the FakeQuantize that follows the batch norm and its activation, until its slot drops
-  /// it.
-  void fuse(const std::shared_ptr<FakeQuantize>& quantizer);
   std::string_view type() const override { return "PreparedBatchNorm"; }
   /// Throws: GraphError if the layer was moved from.
   Folding& folding() &;
   Folding& folding() && = delete;
+  bool fuse(Tensor& u, Activation activation, Module*& output) override;
 
  protected:
   Tensor take_forward(Tensor u) override;
   void on_train(bool training) override { folding().training = training; }
 
  private:
+  Tensor normalized(Tensor u, BatchNormOptions options);
+
   std::shared_ptr<Folding> folding_;
-  Activation activation_;
-  std::weak_ptr<FakeQuantize> quantizer_;  // the slot owns it
-};
-
-/// Body slot of the ReLU or ReLU6 that is fused with a batch norm.
-class PreparedActivation : public Module {
- public:
-  PreparedActivation(std::shared_ptr<const Folding> folding, Activation activation)
-      : folding_(std::move(folding)), activation_(activation) {}
-  std::string_view type() const override { return "PreparedActivation"; }
-
- protected:
-  Tensor take_forward(Tensor x) override;
-
- private:
-  std::shared_ptr<const Folding> folding_;
-  Activation activation_;
 };
 
 }  // namespace quantrain::quant

@@ -242,8 +242,8 @@ bool FakeQuantize::moves() const {
   return phase() == Phase::kTraining && training() && !is_given() && !DryRun::on();
 }
 
-bool FakeQuantize::is_fused() const {
-  return fused_ && fused_() && !in_float() && !DryRun::on() &&
+bool FakeQuantize::takes_range() const {
+  return !in_float() && !DryRun::on() && (moves() || is_initialized()) &&
          simulation() == Simulation::kInteger && config_.estimator == Estimator::kClamped &&
          config_.storage == CodeStorage::kU8 && config_.axis < 0 && config_.type.bits <= 8 &&
          !observer_->needs_values();
@@ -260,11 +260,6 @@ QParams FakeQuantize::params_for(const Range& range, int64_t samples) {
 }
 
 Tensor FakeQuantize::forward(const Tensor& x) {
-  // Other codes or floats come from a layer in between, or from another slot that shares this
-  // module.
-  const bool done = is_fused() && x.kind() == ValueKind::kCodes && is_initialized() &&
-                    TensorAccess::code_params(x) == params();
-  if (done) return x;
   if (in_float()) {
     if (phase() == Phase::kCalibrating && !is_given() && !DryRun::on()) {
       observe(x);

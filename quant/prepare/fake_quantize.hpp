@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -84,13 +83,11 @@ class FakeQuantize : public Module, public Phased {
   /// or if config().range determines the parameters.
   void update_params(const QParams& params);
 
-  /// For an operation that quantizes its result in its own pass: while `runs` returns true and
-  /// is_fused(), forward() returns an input that holds codes with its parameters.
-  void fuse_when(std::function<bool()> runs) { fused_ = std::move(runs); }
-  /// Whether such an operation has to quantize: `runs` returns true, and quantizing takes only
-  /// params_for() and the clamped straight-through estimator.
-  bool is_fused() const;
-  /// The part of forward() that finds the parameters, given the range of x and its number of
+  /// Whether forward(x) now takes no more than the range of x and the clamped straight-through
+  /// estimator. An operation whose result is x may then quantize it in its own pass, with
+  /// params_for().
+  bool takes_range() const;
+  /// The part of forward(x) that finds the parameters, given the range of x and its number of
   /// samples. In training, the range moves first.
   /// Throws: as forward().
   QParams params_for(const Range& range, int64_t samples);
@@ -128,7 +125,6 @@ class FakeQuantize : public Module, public Phased {
   FakeQuantizeConfig config_;
   std::optional<QParams> known_;  // from config_.range
   std::unique_ptr<Observer> observer_;
-  std::function<bool()> fused_;   // empty if no operation quantizes its result with this module
   std::optional<QParams> start_;  // from the first tensor that may set a learned scale
   bool observed_ = false;      // whether values were observed since the current Calibration began
   std::string why_no_params_;  // why the last Calibration chose no parameters

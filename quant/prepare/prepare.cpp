@@ -6,7 +6,6 @@
 #include "framework/core/error.hpp"
 #include "framework/core/rounding.hpp"
 #include "framework/kernels/float/ranges.hpp"
-#include "layers/activation.hpp"
 #include "layers/dry_run.hpp"
 #include "quant/prepare/scopes.hpp"
 #include "quant/prepare/survey.hpp"
@@ -46,17 +45,10 @@ void plug(const Site& site, const QConfig& config, Purpose purpose) {
   const bool accumulators_out = site.gives_output && site.has_weights && config.output_bits == 32 &&
                                 (site.last == site.layer || site.last == site.batch_norm);
   std::shared_ptr<Folding> folding;
-  std::shared_ptr<PreparedBatchNorm> batch_norm;
-  const bool ends_with_batch_norm = site.last == site.batch_norm;
-  const Activation activation =
-      ends_with_batch_norm ? Activation::kNone : activation_of(*site.last);
   if (site.batch_norm != nullptr) {
     folding = std::make_shared<Folding>(site.batch_norm_path, *site.batch_norm);
-    batch_norm = std::make_shared<PreparedBatchNorm>(folding, activation);
-    site.batch_norm->slots().body = plugged(batch_norm, *site.batch_norm);
-    if (activation != Activation::kNone)
-      site.last->slots().body =
-          plugged(std::make_shared<PreparedActivation>(folding, activation), *site.last);
+    site.batch_norm->slots().body =
+        plugged(std::make_shared<PreparedBatchNorm>(folding), *site.batch_norm);
   }
   if (site.has_weights && site.config->quantize) {
     if (folding != nullptr) folding->product = site.path;
@@ -68,10 +60,7 @@ void plug(const Site& site, const QConfig& config, Purpose purpose) {
     site.layer->slots().weight = plugged(std::move(slot), *site.layer);
   }
   if (!accumulators_out && site.config->quantize) {
-    const std::shared_ptr<FakeQuantize> slot = activation_slot(site, config, purpose);
-    site.last->slots().output = slot;
-    if (batch_norm != nullptr && (ends_with_batch_norm || activation != Activation::kNone))
-      batch_norm->fuse(slot);
+    site.last->slots().output = activation_slot(site, config, purpose);
   }
 }
 

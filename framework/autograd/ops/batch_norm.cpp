@@ -5,6 +5,7 @@
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/ops/code_function.hpp"
 #include "framework/autograd/ops/masked.hpp"
+#include "framework/autograd/ops/relu.hpp"
 #include "framework/core/error.hpp"
 #include "framework/kernels/float/columns.hpp"
 #include "framework/kernels/float/ranges.hpp"
@@ -110,14 +111,10 @@ class BatchNormNode : public Node {
       : statistics_(std::move(statistics)),
         mask_(std::move(mask)),
         epsilon_(options.epsilon),
-        training_(options.training),
-        activation_(options.activation) {}
+        training_(options.training) {}
   std::string_view type() const override { return kBatchNorm; }
   Attributes attributes() const override {
-    Attributes all{{"epsilon", double{epsilon_}}, {"training", int64_t{training_}}};
-    if (activation_ != Activation::kNone)
-      all.add("activation", std::string(to_string(activation_)));
-    return all;
+    return {{"epsilon", double{epsilon_}}, {"training", int64_t{training_}}};
   }
   QuantizationTraits traits() const override {
     return {.closes_range = true,
@@ -142,7 +139,6 @@ class BatchNormNode : public Node {
   Mask mask_;
   float epsilon_;
   bool training_;
-  Activation activation_;
 };
 
 // Inputs x, gamma, beta, factor, shift.
@@ -384,7 +380,7 @@ class Pass {
                                           q,
                                           codes->bytes.data(),
                                           mask))
-      throw DataError(where, "input of the fake quantization has a NaN or an infinity");
+      throw DataError(where, "the result has a NaN or an infinity and cannot be quantized");
     return Tensor::from_codes(x.shape(), std::move(codes));
   }
 
@@ -428,6 +424,12 @@ Tensor batch_norm(Tensor x,
                   Tensor running_mean,
                   Tensor running_variance,
                   const BatchNormOptions& options) {
+  if (keeps_values() && options.activation != Activation::kNone && !options.quantize) {
+    BatchNormOptions alone = options;  // a recording shows two operations
+    alone.activation = Activation::kNone;
+    Tensor y = batch_norm(std::move(x), gamma, beta, running_mean, running_variance, alone);
+    return activate(std::move(y), options.activation);
+  }
   check_batch_norm(kBatchNorm,
                    x,
                    {{"gamma", &gamma},

@@ -16,7 +16,8 @@ struct BatchNormOptions {
   float momentum = 0.1f;  ///< weight of the new batch in the running statistics
   float epsilon = 1e-5f;  ///< added to the variance
   bool training = true;   ///< use the batch's statistics and update the running statistics
-  /// Applied to the result, in the same pass over memory.
+  /// Applied to the result, in the same pass over memory. A recording shows it as an operation of
+  /// its own.
   Activation activation = Activation::kNone;
   /// If set, the result after the activation is quantized in the same pass, as by fake_quantize,
   /// and y holds its codes (CodeStorage::kU8). Only with training.
