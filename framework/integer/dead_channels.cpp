@@ -284,7 +284,6 @@ Program remove_dead_channels(const Program& program) {
     std::vector<int64_t> extents(value.shape.begin(), value.shape.end());
     extents.back() = dead.shrunk(static_cast<int>(id), extents.back());
     value.shape = Shape(extents);
-    value.node = -1;
   }
   for (Step& step : result.steps) step.operation = rewrite(step);
   validate(result);

@@ -26,7 +26,6 @@ struct Value {
   /// For inputs: offsets and scales that are applied to raw values before they are quantized.
   /// docs/quantization.md (20)
   InputFeatures features{};
-  int node = -1;  ///< node of the recorded graph that computes the same integers; -1: none
 
   bool is_codes() const { return params.has_value(); }
   friend bool operator==(const Value&, const Value&) = default;

@@ -118,7 +118,6 @@ void write(JsonWriter& json, const Value& value) {
   json.object([&] {
     json.member("name", value.name);
     json.member("shape", value.shape);
-    json.member("node", value.node);
     if (value.params) {
       json.member("codes", [&] { write(json, *value.params); });
     } else {
@@ -303,7 +302,7 @@ Value value_from(JsonValue json, size_t position) {
   Value value;
   value.name = reader.text("name");
   value.shape = Shape(reader.integers("shape", Shape::kMaxRank, 1, kMost32));
-  value.node = static_cast<int>(reader.integer("node", -1, kMost32));
+  if (reader.has("node")) reader.integer("node", -1, kMost32);  // of early files; has no meaning
   if (reader.has("codes")) {
     value.params = params_from(reader.at("codes"), value.name);
   } else {

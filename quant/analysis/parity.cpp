@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <exception>
 #include <ostream>
 
 #include "framework/autograd/graph.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/rounding.hpp"
+#include "framework/integer/dead_channels.hpp"
+#include "quant/lowering/lowering.hpp"
 #include "quant/prepare/input_quantize.hpp"
 #include "quant/prepare/prepare.hpp"
 #include "quant/prepare/scopes.hpp"
@@ -24,41 +27,40 @@ void compare(int64_t n, const T* a, const T* b, LayerParity& result) {
   result.codes += n;
 }
 
-const GraphNode& node_at(const Graph& graph, int index, const std::string& layer) {
-  if (index < 0 || index >= static_cast<int>(graph.nodes().size())) {
-    throw GraphError(layer,
-                     "the model was not converted from this network, which has no node ",
-                     index,
-                     ": convert the network again");
+/// For each value of the model, the node of the graph that should give the same integers; -1 if the
+/// value lost dead channels. Lowering is deterministic: if the graph, lowered again, has the
+/// model's wiring and shapes, values at the same position belong together.
+std::vector<int> paired_nodes(const Graph& graph,
+                              const std::vector<Tensor>& batches,
+                              const integer::Program& model) {
+  Lowered lowered = lower(graph, batches);
+  if (lowered.error != nullptr) std::rethrow_exception(lowered.error);
+  const integer::Program& own = lowered.program;
+  const bool same_wiring = std::equal(own.steps.begin(),
+                                      own.steps.end(),
+                                      model.steps.begin(),
+                                      model.steps.end(),
+                                      [](const integer::Step& a, const integer::Step& b) {
+                                        return a.inputs == b.inputs && a.output == b.output;
+                                      });
+  const auto has_shapes_of = [&](const integer::Program& other) {
+    return std::equal(model.values.begin(),
+                      model.values.end(),
+                      other.values.begin(),
+                      other.values.end(),
+                      [](const integer::Value& a, const integer::Value& b) {
+                        return a.shape == b.shape && a.is_codes() == b.is_codes();
+                      });
+  };
+  if (!same_wiring || own.inputs != model.inputs || own.outputs != model.outputs ||
+      (!has_shapes_of(own) && !has_shapes_of(integer::remove_dead_channels(own)))) {
+    throw GraphError("parity",
+                     "the model was not converted from this network: convert the network again");
   }
-  return graph.node(index);
-}
-
-const Codes& codes_of(const Graph& graph, int index, int64_t elements, const std::string& layer) {
-  const Tensor& output = node_at(graph, index, layer).output;
-  if (output.kind() != ValueKind::kCodes || output.elements() != elements) {
-    throw GraphError(layer,
-                     "the model was not converted from this network, which gives ",
-                     output.shape(),
-                     " here: convert the network again");
+  for (size_t id = 0; id < model.values.size(); ++id) {
+    if (!(model.values[id].shape == own.values[id].shape)) lowered.nodes[id] = -1;
   }
-  return *output.codes();
-}
-
-const int32_t* accumulators_of(const Graph& graph,
-                               int index,
-                               int64_t elements,
-                               const std::string& layer) {
-  const Tensor& output = node_at(graph, index, layer).output;
-  const auto sums =
-      output.kind() == ValueKind::kWaiting ? TensorAccess::waiting(output)->sums() : std::nullopt;
-  if (!sums || output.elements() != elements) {
-    throw GraphError(layer,
-                     "the model was not converted from this network, which gives ",
-                     output.shape(),
-                     " here: convert the network again");
-  }
-  return sums->values;
+  return std::move(lowered.nodes);
 }
 
 /// Marks the rows whose largest integer has a different index in a and b.
@@ -123,6 +125,10 @@ Parity verify_chunk(Module& net, const IntegerModel& model, const std::vector<Te
   const int64_t n = batches[0].dim(0);
   const integer::Program& program = model.program();
   const Graph graph = record_graph(net, batches);
+  const std::vector<int> nodes = paired_nodes(graph, batches, program);
+  const auto output_of = [&](int id) -> const Tensor& {
+    return graph.node(nodes[static_cast<size_t>(id)]).output;
+  };
   Parity parity;
   parity.images = n;
   std::vector<Buffer<uint8_t>> codes;
@@ -131,7 +137,7 @@ Parity verify_chunk(Module& net, const IntegerModel& model, const std::vector<Te
     const integer::Value& value = program.value(program.inputs[i]);
     const auto count = static_cast<size_t>(batches[i].elements());
     Buffer<uint8_t>& input = codes.emplace_back(batches[i].elements());
-    const Codes& own = codes_of(graph, value.node, input.size(), value.name);
+    const Codes& own = *output_of(program.inputs[i]).codes();
     check_meaning(own, model, i, value.name);
     model.quantize_input(raw_values(batches[i], value.features), {input.data(), count}, i);
     LayerParity result{.name = value.name};
@@ -151,7 +157,7 @@ Parity verify_chunk(Module& net, const IntegerModel& model, const std::vector<Te
   model.trace(n, inputs, [&](size_t position, const void* output) {
     const int id = program.steps[position].output;
     const integer::Value& value = program.value(id);
-    if (value.node < 0) return;  // no node has these integers, because dead channels were removed
+    if (nodes[static_cast<size_t>(id)] < 0) return;  // dead channels were removed
     const int64_t outputs = value.shape.elements();
     LayerParity result{.name = value.name};
     const auto times = std::count(program.outputs.begin(), program.outputs.end(), id);
@@ -165,10 +171,9 @@ Parity verify_chunk(Module& net, const IntegerModel& model, const std::vector<Te
       mark_changes(outputs, own, other, changed);
     };
     if (value.is_codes()) {
-      compare_all(codes_of(graph, value.node, n * outputs, value.name).u8(),
-                  static_cast<const uint8_t*>(output));
+      compare_all(output_of(id).codes()->u8(), static_cast<const uint8_t*>(output));
     } else {
-      compare_all(accumulators_of(graph, value.node, n * outputs, value.name),
+      compare_all(TensorAccess::waiting(output_of(id))->sums()->values,
                   static_cast<const int32_t*>(output));
     }
     parity.layers.push_back(result);

@@ -67,7 +67,8 @@ std::ostream& operator<<(std::ostream& stream, const Parity& parity);
 /// Throws: ShapeError if the model does not take such samples or this number of inputs, or if the
 /// inputs have different numbers of samples; QuantError if the batch, the network and the model
 /// disagree on the parameters or features of the input's codes; GraphError if a batch is undefined
-/// or the model was not converted from this network; DataError if there is nothing to compare.
+/// or the model was not converted from this network; DataError if there is nothing to compare;
+/// what convert() throws.
 Parity verify_parity(Module& net, const IntegerModel& model, const Tensor& batch);
 /// The same for a network with several inputs.
 Parity verify_parity(Module& net, const IntegerModel& model, const std::vector<Tensor>& batches);

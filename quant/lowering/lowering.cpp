@@ -278,8 +278,7 @@ class Lowering : public LoweringContext {
   }
 
   int add_value(const GraphNode& node, std::string name) {
-    integer::Value value{
-        .name = std::move(name), .shape = sample_shape(node.output.shape()), .node = node.index};
+    integer::Value value{.name = std::move(name), .shape = sample_shape(node.output.shape())};
     if (node.output.kind() == ValueKind::kCodes) {
       value.params = node.output.codes()->params;
     } else {
@@ -290,6 +289,7 @@ class Lowering : public LoweringContext {
       if (one) value.scale.resize(1);
     }
     result_.program.values.push_back(std::move(value));
+    result_.nodes.push_back(node.index);
     return static_cast<int>(result_.program.values.size()) - 1;
   }
 

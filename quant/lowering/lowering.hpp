@@ -25,6 +25,7 @@ struct PlanRow {
 
 struct Lowered {
   integer::Program program;
+  std::vector<int> nodes;  ///< for each value, the node of the graph that gives the same integers
   std::vector<PlanRow> rows;
   std::exception_ptr error;  ///< the first error, of a row or the whole program; null if none
 };

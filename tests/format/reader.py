@@ -182,10 +182,11 @@ def read_codes(json_codes):
 
 
 def read_value(entry):
-    members(entry, ("name", "shape", "node"), ("codes", "scale", "features"))
+    members(entry, ("name", "shape"), ("node", "codes", "scale", "features"))
     require(type(entry["name"]) is str, "a name")
     require(("codes" in entry) != ("scale" in entry), "codes or a scale")
-    whole(entry["node"], -1)
+    if "node" in entry:
+        whole(entry["node"], -1)
     value = {"shape": list_of(entry["shape"], lambda v: whole(v, 1), 8)}
     value["size"] = math.prod(value["shape"])
     require(value["size"] <= MOST_ELEMENTS, "too many elements")

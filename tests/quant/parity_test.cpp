@@ -6,6 +6,7 @@
 
 #include "framework/core/error.hpp"
 #include "framework/data/loader.hpp"
+#include "framework/integer/dead_channels.hpp"
 #include "quant/lowering/convert.hpp"
 #include "tests/catch.hpp"
 #include "tests/quant/networks.hpp"
@@ -160,6 +161,43 @@ TEST_CASE("parity refuses a model of another network, and an empty comparison", 
   QUANTRAIN_CHECK_ERROR(
       verify_parity(other, model, example), GraphError, ": convert the network again");
   CHECK(other.training());
+}
+
+TEST_CASE("parity refuses a model of a wider or narrower network", "[quant][parity]") {
+  const Tensor example = random_images({4, 12}, 1);
+  const auto prepared = [&](int64_t width) {
+    Sequential net{Linear{12, width}, ReLU{}, Linear{width, 3}};
+    prepare_qat(net, example, QConfig::int8());
+    net(example);
+    return net;
+  };
+  Sequential wide = prepared(6);
+  Sequential narrow = prepared(5);
+  const std::string text = "the model was not converted from this network: convert";
+  QUANTRAIN_CHECK_ERROR(verify_parity(wide, convert(narrow, example), example), GraphError, text);
+  QUANTRAIN_CHECK_ERROR(verify_parity(narrow, convert(wide, example), example), GraphError, text);
+}
+
+TEST_CASE("parity skips the steps of a model that lost dead channels, and compares the others",
+          "[quant][parity]") {
+  const Tensor example = random_images({4, 12}, 1);
+  Sequential net{Linear{12, 6}, ReLU{}, Linear{6, 3}};
+  prepare_qat(net, example, QConfig::int8());
+  net(example);
+  // Without weights, a channel is constant.
+  float* const weight = net.find("0").named_parameters()[0].tensor.mutable_data();
+  std::fill_n(weight, 12, 0.0f);
+  const IntegerModel model = convert(net, example);
+  const IntegerModel smaller(integer::remove_dead_channels(model.program()));
+  REQUIRE_FALSE(smaller.program() == model.program());
+  const Parity all = verify_parity(net, model, example);
+  const Parity rest = verify_parity(net, smaller, example);
+  CHECK(all.layers.size() == 3);
+  REQUIRE(rest.layers.size() == 2);
+  CHECK(rest.layers[0].name == "input");
+  CHECK(rest.layers[1].is_output);
+  CHECK(all.first_difference().empty());
+  CHECK(rest.first_difference().empty());
 }
 
 }  // namespace quantrain::quant

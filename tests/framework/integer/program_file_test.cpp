@@ -137,6 +137,18 @@ TEST_CASE("a file stores the operands of an addition by name if there are two, e
       "[total] expects zero point 9, but the value has 108");
 }
 
+TEST_CASE("the node of a value in an early file is ignored", "[integer][program_file]") {
+  const SavedProgram saved;
+  CHECK_FALSE(saved.network()["values"][0].contains("node"));
+  for (const int node : {-1, 7}) {
+    CHECK(saved.load_edited([&](Json& json) { json["values"][0]["node"] = node; }) ==
+          every_operation());
+  }
+  QUANTRAIN_CHECK_ERROR(saved.load_edited([](Json& json) { json["values"][0]["node"] = -2; }),
+                        DataError,
+                        "\"node\" is -2");
+}
+
 TEST_CASE("features of inputs are saved and loaded bit for bit", "[integer][program_file]") {
   Program program = every_operation();
   const auto random = [](int64_t n, uint64_t seed) {

@@ -122,7 +122,6 @@ class Builder {
 
  private:
   int add(Value value) {
-    value.node = static_cast<int>(program.values.size()) * 3;
     program.values.push_back(std::move(value));
     return static_cast<int>(program.values.size()) - 1;
   }
