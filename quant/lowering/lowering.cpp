@@ -1,7 +1,6 @@
 #include "quant/lowering/lowering.hpp"
 
 #include <algorithm>
-#include <map>
 #include <memory>
 
 #include "framework/core/error.hpp"
@@ -10,9 +9,9 @@
 namespace quantrain::quant {
 namespace {
 
-std::map<std::string, LoweringRule, std::less<>>& rules() {
-  static std::map<std::string, LoweringRule, std::less<>> table;
-  return table;
+/// Name of the layer in the program and in messages: the node's scope, or its type if it has none.
+std::string name_of(const GraphNode& node) {
+  return node.scope().empty() ? std::string(node.type()) : node.scope();
 }
 
 Shape sample_shape(const Shape& batch) {
@@ -42,7 +41,7 @@ struct LoweredNode {
 };
 
 /// Lowers the nodes in order and records the result of each.
-class Lowering : public LoweringContext {
+class Lowering {
  public:
   Lowering(const Graph& graph, const std::vector<Tensor>& inputs)
       : graph_(graph),
@@ -71,14 +70,17 @@ class Lowering : public LoweringContext {
     return std::move(result_);
   }
 
-  bool is_data(const GraphNode& node, size_t i) const override {
+ private:
+  /// Whether input i depends on the network's inputs. Weights do not.
+  bool is_data(const GraphNode& node, size_t i) const {
     if (!node.inputs[i].defined()) return false;
     const int producer = node.producers[i];
     return producer == GraphNode::kLeaf ? input_position(node.inputs[i]) >= 0
                                         : data_[static_cast<size_t>(producer)];
   }
 
-  int codes(const GraphNode& node, size_t i) const override {
+  /// Position of the value that input i reads.
+  int codes(const GraphNode& node, size_t i) const {
     const LoweredNode& made = lowered(node, i);
     if (made.id < 0) {
       throw GraphError(name_of(node),
@@ -91,19 +93,13 @@ class Lowering : public LoweringContext {
     return made.id;
   }
 
-  void emit(const GraphNode& node, integer::Operation operation, std::vector<int> inputs) override {
+  /// Adds the operation as a step; its output is the node's output, which holds codes.
+  void emit(const GraphNode& node, integer::Operation operation, std::vector<int> inputs) {
     check_batch(node);
-    if (node.output.kind() != ValueKind::kCodes) {
-      throw GraphError(name_of(node),
-                       "operation ",
-                       node.type(),
-                       " does not output codes, so a rule cannot emit it");
-    }
     add_step(node, name_of(node), std::move(operation), std::move(inputs));
     describe_new_row(node);
   }
 
- private:
   int input_position(const Tensor& tensor) const {
     const auto found = std::find_if(
         inputs_.begin(), inputs_.end(), [&](const Tensor& x) { return x.same_as(tensor); });
@@ -147,8 +143,6 @@ class Lowering : public LoweringContext {
   void lower_node(const GraphNode& node) {
     row_ = PlanRow{.name = name_of(node), .operation = std::string(node.type())};
     try {
-      const auto rule = rules().find(node.type());
-      if (rule != rules().end()) return rule->second(*this, node);
       switch (node.output.kind()) {
         case ValueKind::kCodes: return lower_codes(node);
         case ValueKind::kWaiting: return lower_waiting(node);
@@ -359,17 +353,8 @@ class Lowering : public LoweringContext {
 
 }  // namespace
 
-std::string LoweringContext::name_of(const GraphNode& node) {
-  return node.scope().empty() ? std::string(node.type()) : node.scope();
-}
-
 Lowered lower(const Graph& graph, const std::vector<Tensor>& inputs) {
   return Lowering(graph, inputs).run();
-}
-
-void register_lowering(std::string type, LoweringRule rule) {
-  if (!rule) throw GraphError("register_lowering", "the rule for ", type, " is null");
-  rules()[std::move(type)] = std::move(rule);
 }
 
 }  // namespace quantrain::quant

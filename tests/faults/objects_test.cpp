@@ -248,9 +248,6 @@ TEST_CASE("indices, sizes and functions that do not exist are errors", "[faults]
          integer::code_values(nullptr, {{.bits = 8}, -1, {1.0f}, {0}});
        },
        "[lookup] the function is null"},
-      {"rule that is null",
-       [&] { quant::register_lowering("nothing", nullptr); },
-       "[register_lowering] the rule for nothing is null"},
       {"codes without a scale",
        [&] {
          Tensor::from_codes({2}, two_codes({{.bits = 8}, -1, {}, {}})).floats();

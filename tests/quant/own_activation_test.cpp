@@ -1,5 +1,5 @@
-// An activation and a lowering rule defined outside of the library. The activation is the example
-// of docs/adding_an_operation.md.
+// An activation and operations on codes, defined outside of the library. The activation and the sum
+// are examples of docs/adding_an_operation.md.
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -39,57 +39,120 @@ class Softsign : public Module {
   Tensor forward(const Tensor& x) override { return softsign(x); }
 };
 
-/// y = -x. It maps the lowest code to the highest, the second lowest to the second highest, and so
-/// on, so nothing is rounded.
-class MirrorNode : public Node {
+// [sum]
+/// a + b of codes, sample by sample. It is rounded once, when the result's parameters are known.
+class CodeSum : public WaitingResult {
  public:
-  explicit MirrorNode(std::string type) : type_(std::move(type)) {}
-  std::string_view type() const override { return type_; }
-  std::vector<Tensor> backward(Tensor grad_y) override {
-    Tensor grad_x = Tensor::empty(grad_y.shape());
-    for (int64_t i = 0; i < grad_x.elements(); ++i) grad_x.mutable_data()[i] = -grad_y.floats()[i];
-    return {grad_x};
+  CodeSum(int64_t samples, std::shared_ptr<const Codes> a, std::shared_ptr<const Codes> b)
+      : samples_(samples), a_(std::move(a)), b_(std::move(b)) {}
+
+  void to_float(float* y) const override {
+    const auto real = [](const Codes& x, int64_t i) {
+      return dequantize(x.u8()[i], x.params.scale[0], x.stored_zero_point());
+    };
+    for (int64_t i = 0; i < a_->bytes.size(); ++i) y[i] = real(*a_, i) + real(*b_, i);
+  }
+
+  std::shared_ptr<const integer::Operation> requantize(const QParams& y,
+                                                       Activation activation,
+                                                       uint8_t* codes,
+                                                       uint8_t* mask) const override {
+    const auto add = integer::QuantizedAdd::make(
+        a_->bytes.size() / samples_, {a_->params, b_->params}, y, activation);
+    const uint8_t* const inputs[] = {a_->u8(), b_->u8()};
+    integer::Prepared(add).run(samples_, inputs, codes, gradient_mask(y, mask));
+    return std::make_shared<const integer::Operation>(add);
   }
 
  private:
-  std::string type_;
+  int64_t samples_;
+  std::shared_ptr<const Codes> a_;
+  std::shared_ptr<const Codes> b_;
 };
 
-QParams mirrored(QParams params) {
-  params.zero_point[0] = params.type.qmax() + params.type.qmin() - params.zero_point[0];
-  return params;
-}
+class SumNode : public Node {
+ public:
+  std::string_view type() const override { return "own_sum"; }
+  QuantizationTraits traits() const override { return {.closes_range = true}; }
+  std::vector<Tensor> backward(Tensor grad_y) override { return {grad_y, grad_y}; }
+};
 
-uint8_t mirrored(int32_t stored, const QType& type) {
-  return static_cast<uint8_t>(2 * stored_offset(type) + type.qmax() + type.qmin() - stored);
-}
-
-/// The result's codes have no integer operation (Codes::operation), so lowering needs a rule for
-/// `type`.
-Tensor mirror(const Tensor& x, const std::string& type) {
-  if (const auto codes = activation_codes(x)) {
-    auto result = std::make_shared<Codes>();
-    result->params = mirrored(codes->params);
-    result->bytes = Buffer<uint8_t>(x.elements());
-    for (int64_t i = 0; i < x.elements(); ++i)
-      result->bytes[i] = mirrored(codes->u8()[i], codes->params.type);
-    return record<MirrorNode>(Tensor::from_codes(x.shape(), std::move(result)), {x}, type);
+Tensor sum(const Tensor& a, const Tensor& b) {
+  if (!(a.shape() == b.shape()))
+    throw ShapeError("own_sum", "shapes differ: a ", a.shape(), ", b ", b.shape());
+  const auto a_codes = activation_codes(a);
+  const auto b_codes = activation_codes(b);
+  if (a_codes != nullptr && b_codes != nullptr && a.elements() > 0) {
+    auto waiting = std::make_shared<CodeSum>(a.dim(0), a_codes, b_codes);
+    return record<SumNode>(TensorAccess::from_waiting(a.shape(), std::move(waiting)), {a, b});
   }
-  Tensor y = Tensor::empty(x.shape());
-  for (int64_t i = 0; i < x.elements(); ++i) y.mutable_data()[i] = -x.floats()[i];
-  return record<MirrorNode>(y, {x}, type);
+  Tensor y = Tensor::empty(a.shape());
+  const Floats a_floats = a.floats();
+  const Floats b_floats = b.floats();
+  for (int64_t i = 0; i < y.elements(); ++i) y.mutable_data()[i] = a_floats[i] + b_floats[i];
+  return record<SumNode>(std::move(y), {a, b});
 }
+// [sum]
 
+class SumLayer : public Module {
+ public:
+  std::string_view type() const override { return "SumLayer"; }
+
+ protected:
+  Tensor forward(const Tensor& a, const Tensor& b) override { return own::sum(a, b); }
+};
+
+/// relu(first(x) + second(x)), where the addition is the user's.
+class Branches : public Module {
+ public:
+  std::string_view type() const override { return "Branches"; }
+
+ protected:
+  Tensor forward(const Tensor& x) override {
+    return (*last_)((*relu_)((*sum_)((*first_)(x), (*second_)(x))));
+  }
+
+ private:
+  std::shared_ptr<Linear> first_ = add("first", Linear{12, 9});
+  std::shared_ptr<Linear> second_ = add("second", Linear{12, 9});
+  std::shared_ptr<SumLayer> sum_ = add("sum", SumLayer{});
+  std::shared_ptr<ReLU> relu_ = add("relu", ReLU{});
+  std::shared_ptr<Linear> last_ = add("last", Linear{9, 4});
+};
+
+/// y = -x. It maps the lowest code to the highest, the second lowest to the second highest, and so
+/// on, so nothing is rounded. Without `attached`, the result's codes name no integer operation.
 class MirrorLayer : public Module {
  public:
-  explicit MirrorLayer(std::string node = "mirror") : node_(std::move(node)) {}
+  explicit MirrorLayer(bool attached) : attached_(attached) {}
   std::string_view type() const override { return "MirrorLayer"; }
 
  protected:
-  Tensor forward(const Tensor& x) override { return mirror(x, node_); }
+  Tensor forward(const Tensor& x) override {
+    class MirrorNode : public Node {
+     public:
+      std::string_view type() const override { return "mirror"; }
+      std::vector<Tensor> backward(Tensor grad_y) override { return {grad_y * -1.0f}; }
+    };
+    const auto codes = activation_codes(x);
+    if (codes == nullptr) return record<MirrorNode>(x.detach() * -1.0f, {x});
+    const QType& type = codes->params.type;
+    QParams params = codes->params;
+    params.zero_point[0] = type.qmax() + type.qmin() - params.zero_point[0];
+    integer::QuantizedLookup lookup{.size = x.elements() / x.dim(0)};
+    for (const int32_t q : integer::stored_codes(params)) {
+      lookup.table[static_cast<size_t>(q)] =
+          static_cast<uint8_t>(2 * stored_offset(type) + type.qmax() + type.qmin() - q);
+    }
+    Buffer<uint8_t> y(x.elements());
+    const uint8_t* const inputs[] = {codes->u8()};
+    integer::Prepared(lookup).run(x.dim(0), inputs, y.data());
+    auto operation = attached_ ? std::make_shared<const integer::Operation>(lookup) : nullptr;
+    return record<MirrorNode>(computed_codes(x.shape(), std::move(y), params, operation), {x});
+  }
 
  private:
-  std::string node_;
+  bool attached_;
 };
 
 /// y = 2 x, always in floats.
@@ -129,16 +192,17 @@ std::string read(const std::filesystem::path& path) {
 
 }  // namespace
 
-TEST_CASE("docs/adding_an_operation.md shows the activation that is compiled here",
+TEST_CASE("docs/adding_an_operation.md shows the operations that are compiled here",
           "[quant][own]") {
   const auto root = std::filesystem::path(QUANTRAIN_TEST_DATA).parent_path().parent_path();
   const std::string source = read(root / "tests/quant/own_activation_test.cpp");
-  const std::string mark = "// [softsign]\n";
-  const size_t first = source.find(mark) + mark.size();
-  const std::string code = source.substr(first, source.find(mark, first) - first);
-  CHECK(code.size() > 100);
-  CHECK(read(root / "docs/adding_an_operation.md").find("```cpp\n" + code + "```\n") !=
-        std::string::npos);
+  for (const std::string mark : {"// [softsign]\n", "// [sum]\n"}) {
+    const size_t first = source.find(mark) + mark.size();
+    const std::string code = source.substr(first, source.find(mark, first) - first);
+    CHECK(code.size() > 100);
+    CHECK(read(root / "docs/adding_an_operation.md").find("```cpp\n" + code + "```\n") !=
+          std::string::npos);
+  }
 }
 
 TEST_CASE("softsign equals x / (1 + |x|), and its gradient matches finite differences",
@@ -197,42 +261,45 @@ TEST_CASE("a user-defined activation trains, converts and equals its simulation"
   check_parity(net, loaded, images);
 }
 
-TEST_CASE("codes without an integer operation are lowered by a rule", "[quant][own]") {
+TEST_CASE("a user's operation on two operands deploys as the struct that it completes",
+          "[quant][own]") {
+  const Tensor example = random_images({2, 12}, 1);
+  own::Branches net;
+  prepare_qat(net, example, QConfig::int8());
+  train_a_little(net, {6, 12}, 3);
+  const IntegerModel model = convert(net, example);
+  check_parity(net, model, random_images({300, 12}, 9));
+  const Plan rows = plan(net, example);
+  REQUIRE(rows.rows.size() == 4);
+  CHECK(rows.rows[2].name == "sum");
+  CHECK(rows.rows[2].operation == "own_sum");
+  CHECK(rows.rows[2].kernel == "add_u8");
+  CHECK(rows.rows[2].folded == "relu");
+  const Tensor a = quantrain::test::random_leaf({2, 3}, 1);
+  const Tensor b = quantrain::test::random_leaf({2, 3}, 2);
+  quantrain::test::check_gradient([&] { return own::sum(a, b); }, {a, b});
+  QUANTRAIN_CHECK_ERROR(
+      own::sum(Tensor::zeros({2}), Tensor::zeros({3})), ShapeError, "[own_sum] shapes differ");
+}
+
+TEST_CASE("a user's operation on codes deploys as the struct that it attaches", "[quant][own]") {
   const Tensor example = random_images({2, 12}, 1);
   const bool is_signed = GENERATE(false, true);
   QConfig config = QConfig::bits(8, 6);
   config.model.activation.is_signed = is_signed;
-  const auto prepared = [&] {
-    auto net =
-        std::make_unique<Sequential>(Linear{12, 9}, ReLU{}, own::MirrorLayer{}, Linear{9, 4});
-    prepare_qat(*net, example, config);
-    train_a_little(*net, {6, 12}, 3);
+  const auto prepared = [&](bool attached) {
+    Sequential net{Linear{12, 9}, ReLU{}, own::MirrorLayer{attached}, Linear{9, 4}};
+    prepare_qat(net, example, config);
+    train_a_little(net, {6, 12}, 3);
     return net;
   };
-  // Set in the first of the two GENERATE runs. A registered rule stays for the second run.
-  static bool registered = false;
-  if (!registered) {
-    const auto net = prepared();
-    QUANTRAIN_CHECK_ERROR(
-        convert(*net, example), GraphError, "[2] operation mirror has no integer form");
-    const Plan rows = plan(*net, example);
-    CHECK_FALSE(rows.convertible());
-    CHECK(rows.rows[1].operation == "mirror");
-  }
-  register_lowering("mirror", [](LoweringContext& context, const GraphNode& node) {
-    CHECK(context.is_data(node, 0));
-    CHECK(LoweringContext::name_of(node) == "2");
-    const QType& type = node.output.codes()->params.type;
-    integer::QuantizedLookup lookup{.size = node.output.elements() / node.output.dim(0)};
-    for (const int32_t q : integer::stored_codes(node.output.codes()->params))
-      lookup.table[static_cast<size_t>(q)] = own::mirrored(q, type);
-    context.emit(node, lookup, {context.codes(node, 0)});
-  });
-  registered = true;
-  const auto net = prepared();
-  const IntegerModel model = convert(*net, example);
-  check_parity(*net, model, random_images({300, 12}, 9));
-  const Plan rows = plan(*net, example);
+  Sequential without = prepared(false);
+  QUANTRAIN_CHECK_ERROR(
+      convert(without, example), GraphError, "[2] operation mirror has no integer form");
+  CHECK_FALSE(plan(without, example).convertible());
+  Sequential net = prepared(true);
+  check_parity(net, convert(net, example), random_images({300, 12}, 9));
+  const Plan rows = plan(net, example);
   CHECK(rows.convertible());
   REQUIRE(rows.rows.size() == 3);
   CHECK(rows.rows[1].name == "2");
@@ -241,74 +308,18 @@ TEST_CASE("codes without an integer operation are lowered by a rule", "[quant][o
   CHECK(rows.rows[1].output_bits == 6);
 }
 
-TEST_CASE("a rule that cannot lower its node is an error that names the layer", "[quant][own]") {
+TEST_CASE("a user's operation in floats is refused by the name of its layer", "[quant][own]") {
   const Tensor example = random_images({2, 12}, 1);
   Sequential net{Linear{12, 9}, own::Twice{}, Flatten{}, Linear{9, 4}};
   prepare_qat(net, example, QConfig::int8());
   net(example);
   QUANTRAIN_CHECK_ERROR(
       convert(net, example), GraphError, "[1] operation twice has no integer form");
-  const auto with = [&](const LoweringRule& rule) {
-    register_lowering("twice", rule);
-    return plan(net, example);
-  };
-  // A rule cannot emit codes for a float result.
-  const Plan floats = with([](LoweringContext& context, const GraphNode& node) {
-    const integer::QuantizedLookup lookup{.size = 9};
-    context.emit(node, lookup, {context.codes(node, 0)});
-  });
-  CHECK_FALSE(floats.convertible());
-  CHECK(floats.rows[1].reason ==
-        "[1] operation twice does not output codes, so a rule cannot emit it");
-  QUANTRAIN_CHECK_ERROR(
-      convert(net, example), GraphError, "does not output codes, so a rule cannot emit it");
-  const Plan thrown = with([](LoweringContext& context, const GraphNode& node) {
-    throw QuantError(context.name_of(node), "is too much");
-  });
-  CHECK(thrown.rows[1].reason == "[1] is too much");
-  QUANTRAIN_CHECK_ERROR(convert(net, example), QuantError, "[1] is too much");
-  // The rule emits nothing. The layer that reads the missing result reports the error.
-  with([](LoweringContext&, const GraphNode&) {});
-  QUANTRAIN_CHECK_ERROR(
-      convert(net, example), GraphError, "reads the output of 1, which has no integer form");
-}
-
-TEST_CASE("a rule cannot emit a result that has no range yet, nor an invalid operation",
-          "[quant][own]") {
-  const auto halve = std::make_shared<const ElementwiseFunction>(
-      ElementwiseFunction{.type = "halve",
-                          .f = [](double v) { return v / 2.0; },
-                          .derivative = [](double) { return 0.5; }});
-  class Halve : public Module {
-   public:
-    explicit Halve(std::shared_ptr<const ElementwiseFunction> f) : f_(std::move(f)) {}
-    std::string_view type() const override { return "Halve"; }
-
-   protected:
-    Tensor forward(const Tensor& x) override { return elementwise(f_, x); }
-
-   private:
-    std::shared_ptr<const ElementwiseFunction> f_;
-  };
-  const Tensor example = random_images({2, 12}, 1);
-  Sequential net{Linear{12, 9}, Halve{halve}, own::MirrorLayer{"senseless"}, Linear{9, 4}};
-  prepare_qat(net, example, QConfig::int8());
-  net(example);
-  const auto emit_lookup = [](int64_t size) {
-    return [size](LoweringContext& context, const GraphNode& node) {
-      const integer::QuantizedLookup lookup{.size = size};
-      context.emit(node, lookup, {context.codes(node, 0)});
-    };
-  };
-  register_lowering("senseless", emit_lookup(0));
-  QUANTRAIN_CHECK_ERROR(convert(net, example), ShapeError, "[2] extent 0 is not positive");
-  register_lowering("senseless", emit_lookup(8));
-  QUANTRAIN_CHECK_ERROR(
-      convert(net, example), GraphError, "[2] input 0 has shape [9], expected 8 elements");
-  register_lowering("halve", emit_lookup(9));
-  QUANTRAIN_CHECK_ERROR(convert(net, example),
-                        GraphError,
-                        "[1] operation halve does not output codes, so a rule cannot emit it");
+  const Plan rows = plan(net, example);
+  CHECK(rows.rows[1].reason == "[1] operation twice has no integer form");
+  CHECK_THAT(
+      rows.rows[2].reason,
+      quantrain::test::ContainsSubstring("reads the output of 1, which has no integer form"));
 }
 
 }  // namespace quantrain::quant
