@@ -31,7 +31,7 @@ class Deployed {
     for (const int64_t batch : kBatches) images_.emplace(batch, noise(network, batch));
     bytes_.resize(static_cast<size_t>(images_.at(most).elements()));
     model_.quantize_input({images_.at(most).data(), bytes_.size()}, bytes_);
-    logits_.resize(static_cast<size_t>(most * model_.outputs()));
+    logits_.resize(static_cast<size_t>(most * model_.output_size()));
   }
 
   void call_float(int64_t batch) {
@@ -41,7 +41,7 @@ class Deployed {
   void call_integer(int64_t batch) {
     const auto n = static_cast<size_t>(batch);
     const size_t bytes = n * static_cast<size_t>(model_.input_shape().elements());
-    const size_t logits = n * static_cast<size_t>(model_.outputs());
+    const size_t logits = n * static_cast<size_t>(model_.output_size());
     model_.run(std::span<const uint8_t>(bytes_).first(bytes), std::span(logits_).first(logits));
   }
 

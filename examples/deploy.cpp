@@ -18,7 +18,7 @@ int main(int argc, char** argv) try {
   if (std::fread(image.data(), 1, image.size(), input) != image.size())
     throw quantrain::Error(
         "deploy", "the file has fewer than the ", image.size(), " bytes of an image");
-  std::vector<int32_t> logits(static_cast<size_t>(model.outputs()));
+  std::vector<int32_t> logits(static_cast<size_t>(model.output_size()));
   model.run(image, logits);
   int32_t best = 0;
   model.classify(image, {&best, 1});

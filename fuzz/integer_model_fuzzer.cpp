@@ -48,7 +48,7 @@ std::vector<std::vector<int32_t>> run(const integer::Program& program) {
       byte = static_cast<uint8_t>((state = state * 1664525 + 1013904223) >> 24);
   }
   for (size_t i = 0; i < model.output_count(); ++i)
-    y.emplace_back(static_cast<size_t>(kSamples * model.outputs(i)));
+    y.emplace_back(static_cast<size_t>(kSamples * model.output_size(i)));
   for (const auto& bytes : x) from.emplace_back(bytes);
   for (auto& integers : y) to.emplace_back(integers);
   model.run(from, to);

@@ -12,7 +12,7 @@ namespace {
 
 void check_conv1d(int64_t in_channels, int64_t out_channels, const Conv1d::Options& options) {
   const auto& [kernel, stride, padding, groups, bias, dilation] = options;
-  check_channels("Conv1d", in_channels, out_channels, groups);
+  check_channel_counts("Conv1d", in_channels, out_channels, groups);
   validate(Window1d{kernel, stride, padding, dilation}, "Conv1d");
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 void check_conv2d(int64_t in_channels, int64_t out_channels, const Conv2d::Options& options) {
   const auto& [kernel, stride, padding, groups, bias, dilation] = options;
-  check_channels("Conv2d", in_channels, out_channels, groups);
+  check_channel_counts("Conv2d", in_channels, out_channels, groups);
   validate(Window2d{kernel, stride, padding, dilation}, "Conv2d");
 }
 

@@ -4,10 +4,10 @@
 
 namespace quantrain {
 
-void check_channels(std::string_view where,
-                    int64_t in_channels,
-                    int64_t out_channels,
-                    int64_t groups) {
+void check_channel_counts(std::string_view where,
+                          int64_t in_channels,
+                          int64_t out_channels,
+                          int64_t groups) {
   if (in_channels <= 0 || out_channels <= 0) {
     throw ShapeError(where, "channels must be positive: in ", in_channels, ", out ", out_channels);
   }

@@ -11,10 +11,10 @@ namespace quantrain {
 /// Checks the channel counts and groups of a layer.
 /// Throws: ShapeError naming `where` if a channel count or groups is not positive, or groups does
 /// not divide both counts.
-void check_channels(std::string_view where,
-                    int64_t in_channels,
-                    int64_t out_channels,
-                    int64_t groups);
+void check_channel_counts(std::string_view where,
+                          int64_t in_channels,
+                          int64_t out_channels,
+                          int64_t groups);
 
 /// Checks the tensors that a layer is made from: weight [O, ..., C / groups]; bias [O] or
 /// undefined. `axes` describes the expected shape of the weight in the message.

@@ -29,6 +29,7 @@ std::vector<float> transposed(const std::vector<float>& from, int64_t o, int64_t
 /// have the same names in both frameworks.
 void import_weights(Module& net, const TensorFile& file) {
   for (NamedState& entry : state(net)) {
+    if (entry.holds_integers()) continue;  // counts, such as those of Dropout
     const Shape shape = entry.tensor.shape();
     std::vector<float> values;
     if (shape.rank() > 2) {  // the weight of a convolution
@@ -49,6 +50,7 @@ void import_weights(Module& net, const TensorFile& file) {
 TensorFile exported_elsewhere(const Module& net) {
   TensorFile file;
   for (const NamedState& entry : state(net)) {
+    if (entry.holds_integers()) continue;  // counts, such as those of Dropout
     const Floats from = entry.tensor.floats();
     Shape shape = entry.tensor.shape();
     std::vector<float> values(from.data(), from.data() + from.size());

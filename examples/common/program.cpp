@@ -66,7 +66,7 @@ CallTimes time_float(Module& net, const Task& task, int calls) {
 CallTimes time_integer(const IntegerModel& model, const Task& task, int calls) {
   constexpr int64_t kLargest = CallTimes::kBatches[2];
   const TimedInput input(task, kLargest);
-  std::vector<int32_t> y(static_cast<size_t>(kLargest * model.outputs()));
+  std::vector<int32_t> y(static_cast<size_t>(kLargest * model.output_size()));
   return time_calls(calls, [&](int64_t batch) {
     const auto part = [&](size_t all) {
       return all * static_cast<size_t>(batch) / static_cast<size_t>(kLargest);

@@ -55,11 +55,11 @@ Tensor outputs(const IntegerModel& model, const DataLoader& batches) {
   int64_t samples = 0;
   for (const Batch& batch : batches) {
     const size_t before = values.size();
-    values.resize(before + static_cast<size_t>(batch.size() * model.outputs()));
+    values.resize(before + static_cast<size_t>(batch.size() * model.output_size()));
     model.run(batch.bytes(), std::span(values).subspan(before));
     samples += batch.size();
   }
-  return Tensor::from({samples, model.outputs()}, values);
+  return Tensor::from({samples, model.output_size()}, values);
 }
 
 double accuracy(Module& net, const Dataset& images) {

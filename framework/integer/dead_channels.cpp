@@ -87,7 +87,7 @@ class Dead {
 
   void restrict(const QuantizedConv2d& op, const Step& step) {
     const kernels::Conv2dShape& s = op.shape;
-    if (s.groups == 1) return restrict_input(op.product, s.o, s.c, is_padded(s), step);
+    if (s.groups == 1) return restrict_input(op.product, s.o, s.c, has_padding(s), step);
     if (is_depthwise(s) && static_cast<int64_t>(at(step.inputs[0]).size()) == s.c)
       return link(step.inputs[0], step.output);
     keep_all(step.inputs[0]);

@@ -68,7 +68,7 @@ const integer::InputFeatures& IntegerModel::input_features(size_t i) const& {
   return value_at(program(), program().inputs, i, "input").features;
 }
 
-int64_t IntegerModel::outputs(size_t i) const {
+int64_t IntegerModel::output_size(size_t i) const {
   return value_at(program(), program().outputs, i, "output").shape.elements();
 }
 

@@ -40,7 +40,7 @@ class IntegerModel {
   size_t output_count() const { return program().outputs.size(); }
   /// Number of integers of output i for one sample, for example a classifier's logits.
   /// Throws: ShapeError if output i does not exist.
-  int64_t outputs(size_t i = 0) const;
+  int64_t output_size(size_t i = 0) const;
   /// The real value of a logit is logit_scale() * integer.
   /// Throws: QuantError if the output has a scale for each channel; ShapeError if output i does not
   /// exist.
@@ -54,11 +54,11 @@ class IntegerModel {
   /// hash.
   uint64_t hash() const { return integer::content_hash(program()); }
 
-  /// Computes the integer logits [n, outputs()]: the output layer's accumulators, or its codes
+  /// Computes the integer logits [n, output_size()]: the output layer's accumulators, or its codes
   /// minus their zero point. x holds the codes of n samples, one byte each. If the input range is
   /// [0, 1] and there are no features, a pixel's byte is its code. All memory comes from the pool,
   /// which keeps it for the next call.
-  /// Throws: ShapeError if x does not hold whole samples, y does not have outputs() integers for
+  /// Throws: ShapeError if x does not hold whole samples, y does not have output_size() integers for
   /// each of them, or the network has several inputs or outputs.
   void run(std::span<const uint8_t> x, std::span<int32_t> y) const;
   /// The same, but x holds raw values (see quantize_input()), y receives real logits, or both.

@@ -121,8 +121,12 @@ int64_t IntegerModel::samples(std::span<const size_t> x, std::span<const size_t>
     const auto room = static_cast<int64_t>(y[i]);
     const int64_t elements = ready_->output_elements[i];
     if (room % elements != 0 || room / elements != n) {
-      throw ShapeError(
-          kWhere, n, " samples give ", outputs(i), " numbers each, but there is room for ", y[i]);
+      throw ShapeError(kWhere,
+                       n,
+                       " samples give ",
+                       output_size(i),
+                       " numbers each, but there is room for ",
+                       y[i]);
     }
   }
   return n;
@@ -236,7 +240,7 @@ template <class Input>
 void IntegerModel::classify_all(std::span<const Input> x, std::span<int32_t> classes) const {
   // Throws if there are several scales, because the largest integer may not be the largest logit.
   logit_scale();
-  const auto count = static_cast<size_t>(outputs());
+  const auto count = static_cast<size_t>(output_size());
   const auto sample = static_cast<size_t>(input_shape().elements());
   const size_t n = x.size() / sample;
   if (x.size() % sample != 0)

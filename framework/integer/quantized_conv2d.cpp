@@ -10,7 +10,7 @@ void QuantizedConv2d::validate(std::string_view where) const {
 Channels QuantizedConv2d::output_channels(InputChannels inputs) const {
   const kernels::Conv2dShape& s = shape;
   const Channels x = over(*inputs[0], s.c);
-  const bool padded = is_padded(s);
+  const bool padded = has_padding(s);
   Channels result;
   for (int64_t o = 0; o < s.o; ++o) {
     Interval sum = product.first_sum(o);

@@ -36,7 +36,7 @@ inline kernels::Conv2dShape with_batch(kernels::Conv2dShape shape, int64_t n) {
   return shape;
 }
 
-inline bool is_padded(const kernels::Conv2dShape& s) { return s.pad_h > 0 || s.pad_w > 0; }
+inline bool has_padding(const kernels::Conv2dShape& s) { return s.pad_h > 0 || s.pad_w > 0; }
 inline bool is_dilated(const kernels::Conv2dShape& s) {
   return s.dilation_h != 1 || s.dilation_w != 1;
 }

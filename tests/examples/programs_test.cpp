@@ -71,7 +71,7 @@ TEST_CASE("every program trains, converts, and reports what it found", "[example
     CHECK(report.at("peak_rss_mib").get<double>() > 1.0);
 
     const IntegerModel model = IntegerModel::load(place.path("model"));
-    CHECK(model.outputs() == 10);
+    CHECK(model.output_size() == 10);
     CHECK(integer.at("size_bytes") == model.size_bytes());
     CHECK(fs::file_size(place.path("model")) > static_cast<uintmax_t>(model.size_bytes()));
     CHECK(place.files().size() == 2);

@@ -34,7 +34,7 @@ inline nlohmann::json check_tiny_report(const Workplace& place, const TinyProgra
   CHECK(parity.at("first_difference") == "");
 
   const IntegerModel model = IntegerModel::load(place.path("model"));
-  CHECK(model.outputs() == expected.outputs);
+  CHECK(model.output_size() == expected.outputs);
   const auto& integer = report.at("integer");
   CHECK(integer.at("size_bytes") == model.size_bytes());
   CHECK(integer.at("memory_bytes").get<int64_t>() >= model.input_shape().elements());

@@ -78,7 +78,7 @@ void save(const std::string& name, const IntegerModel& model, const std::string&
   });
   std::vector<std::vector<int32_t>> results;
   for (size_t i = 0; i < model.output_count(); ++i)
-    results.emplace_back(static_cast<size_t>(kSamples * model.outputs(i)));
+    results.emplace_back(static_cast<size_t>(kSamples * model.output_size(i)));
   std::vector<std::span<int32_t>> outputs(results.begin(), results.end());
   model.run(inputs, outputs);
   for (size_t i = 0; i < results.size(); ++i)

@@ -192,7 +192,7 @@ TEST_CASE("saving and loading keep the model of a trained network", "[quant][con
   CHECK(loaded.size_bytes() == model.size_bytes());
   CHECK(loaded.logit_scale() == model.logit_scale());
   const Tensor images = random_images({9, 8, 8, 1}, 3);
-  std::vector<int32_t> a(static_cast<size_t>(9 * model.outputs()));
+  std::vector<int32_t> a(static_cast<size_t>(9 * model.output_size()));
   std::vector<int32_t> b(a.size());
   model.run(test::span_of(images), a);
   loaded.run(test::span_of(images), b);
@@ -207,7 +207,7 @@ TEST_CASE("a network converts to the same integers on every instruction set", "[
   train_a_little(net, {6, 8, 8, 1}, 3);
   const IntegerModel model = convert(net, example);
   const Tensor images = random_images({40, 8, 8, 1}, 9);
-  std::vector<int32_t> expected(static_cast<size_t>(40 * model.outputs()));
+  std::vector<int32_t> expected(static_cast<size_t>(40 * model.output_size()));
   model.run(test::span_of(images), expected);
   check_on_every_isa(net, model, example, images);
   const Isa chosen = chosen_isa();
@@ -240,7 +240,7 @@ TEST_CASE("PTQ is QAT with zero training steps", "[quant][convert]") {
   }
   const IntegerModel model = convert(net, example);
   check_parity(net, model, images);
-  std::vector<float> logits(static_cast<size_t>(40 * model.outputs()));
+  std::vector<float> logits(static_cast<size_t>(40 * model.output_size()));
   model.run(test::span_of(images), logits);
   double error = 0.0;
   double size = 0.0;

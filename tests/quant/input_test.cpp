@@ -101,7 +101,7 @@ QConfig mixed_bits(const std::vector<std::string>& layers) {
 void check_ways_in(Module& net, const Dataset& data, const std::vector<float>& raw) {
   const Batch batch = data.batch(0, data.size());
   const IntegerModel model = convert(net, batch.input);
-  const auto outputs = static_cast<size_t>(batch.size() * model.outputs());
+  const auto outputs = static_cast<size_t>(batch.size() * model.output_size());
   std::vector<int32_t> from_bytes(outputs);
   std::vector<int32_t> from_floats(outputs);
   std::vector<float> logits(outputs);

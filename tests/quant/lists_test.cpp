@@ -124,8 +124,8 @@ TEST_CASE("a network of two inputs and two outputs trains, converts and equals i
   REQUIRE(model.output_count() == 2);
   CHECK(model.input_shape(0) == Shape{5, 5, 2});
   CHECK(model.input_shape(1) == Shape{5});
-  CHECK(model.outputs(0) == 4);
-  CHECK(model.outputs(1) == 8);
+  CHECK(model.output_size(0) == 4);
+  CHECK(model.output_size(1) == 8);
   const integer::Program& program = model.program();
   CHECK_FALSE(program.value(program.outputs[0]).is_codes());
   REQUIRE(program.value(program.outputs[1]).is_codes());
@@ -245,7 +245,7 @@ TEST_CASE("two outputs may be the same tensor, and an output may be the input", 
   check_parity(net, model, std::vector<Tensor>{random_images({40, 6}, 2)});
   const Tensor x = random_images({3, 6}, 4);
   std::vector<std::vector<float>> y;
-  for (size_t i = 0; i < 2; ++i) y.emplace_back(static_cast<size_t>(3 * model.outputs(i)));
+  for (size_t i = 0; i < 2; ++i) y.emplace_back(static_cast<size_t>(3 * model.output_size(i)));
   const std::vector<std::span<const float>> inputs{test::span_of(x)};
   model.run(inputs, std::vector<std::span<float>>(y.begin(), y.end()));
   const DeployedMode deployed(net);

@@ -36,7 +36,7 @@ std::vector<QParams> activation_params(Module& net) {
 }
 
 std::vector<float> logits_of(const IntegerModel& model, const Tensor& images) {
-  std::vector<float> logits(static_cast<size_t>(images.dim(0) * model.outputs()));
+  std::vector<float> logits(static_cast<size_t>(images.dim(0) * model.output_size()));
   model.run(test::span_of(images), logits);
   return logits;
 }

@@ -122,7 +122,7 @@ TEST_CASE("logits keep their accumulators after a reshape", "[quant][prepare]") 
     train_a_little(net, {6, 8, 8, 1}, 2);
     const IntegerModel model = convert(net, example);
     CHECK_FALSE(last_output(model).is_codes());
-    CHECK(model.outputs() == 4);
+    CHECK(model.output_size() == 4);
     check_parity(net, model, random_images({9, 8, 8, 1}, 9));
     const Plan rows = plan(net, example);
     CHECK(rows.rows.back().output_bits == 32);

@@ -73,14 +73,15 @@ void check_options(const C99Options& options) {
   }
 }
 
-struct Lowered {
+struct PreparedProgram {
   Program program;
   Settings settings;
-  MemoryPlan memory;
+  SourceMemory memory;
 };
 
-Lowered lower(const Program& given, bool pack_weights) {
-  Lowered result{.program = integer::remove_dead_channels(given), .settings = {}, .memory = {}};
+PreparedProgram prepare_program(const Program& given, bool pack_weights) {
+  PreparedProgram result{
+      .program = integer::remove_dead_channels(given), .settings = {}, .memory = {}};
   const Program& program = result.program;
   result.settings.pack_weights = pack_weights;
   std::vector<int64_t> locals;
@@ -89,7 +90,7 @@ Lowered lower(const Program& given, bool pack_weights) {
   }
   for (const Step& step : program.steps)
     locals.push_back(local_bytes(step.operation, result.settings));
-  result.memory = plan_memory(program, locals);
+  result.memory = plan_source_memory(program, locals);
   return result;
 }
 
@@ -126,7 +127,7 @@ void check_parameters(const Program& program) {
 
 class Exporter {
  public:
-  Exporter(const Lowered& lowered, uint64_t hash, const C99Options& options)
+  Exporter(const PreparedProgram& lowered, uint64_t hash, const C99Options& options)
       : lowered_(lowered),
         hash_(hash),
         program_(lowered.program),
@@ -307,7 +308,7 @@ class Exporter {
     return stream.str();
   }
 
-  const Lowered& lowered_;
+  const PreparedProgram& lowered_;
   uint64_t hash_;  // of the given network, before its dead channels are removed
   const Program& program_;
   const C99Options& options_;
@@ -322,12 +323,12 @@ class Exporter {
 
 C99Sources export_c99(const integer::Program& program, const C99Options& options) {
   c99::check_options(options);
-  const c99::Lowered lowered = c99::lower(program, options.pack_weights);
+  const c99::PreparedProgram lowered = c99::prepare_program(program, options.pack_weights);
   return c99::Exporter(lowered, integer::content_hash(program), options).make();
 }
 
 int64_t ram_bytes(const integer::Program& program, bool pack_weights) {
-  return c99::lower(program, pack_weights).memory.scratch_bytes;
+  return c99::prepare_program(program, pack_weights).memory.scratch_bytes;
 }
 
 void write_c99(const std::string& folder, const C99Sources& sources, const std::string& test) {

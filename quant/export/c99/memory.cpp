@@ -211,9 +211,9 @@ int64_t lead(const Operation& op, Order order) {
   return bytes;
 }
 
-MemoryPlan plan_memory(const Program& program, const std::vector<int64_t>& local_bytes) {
+SourceMemory plan_source_memory(const Program& program, const std::vector<int64_t>& local_bytes) {
   const size_t count = program.values.size();
-  MemoryPlan plan;
+  SourceMemory plan;
   plan.places.resize(count);
   plan.orders.assign(program.steps.size(), Order::kForward);
   plan.locals.assign(program.steps.size(), 0);

@@ -19,7 +19,7 @@ struct Place {
 /// on which side of the input the output may lie, and how close to it.
 enum class Order { kForward, kBackward };
 
-struct MemoryPlan {
+struct SourceMemory {
   std::vector<Place> places;    ///< of each value; a view has the place of its input
   std::vector<Order> orders;    ///< of each step
   std::vector<int64_t> locals;  ///< of each step: where its own bytes begin in the scratch
@@ -31,7 +31,8 @@ struct MemoryPlan {
 /// whose lifetimes do not overlap share bytes, and a step may write its output over the part of its
 /// input that no later pixel reads. local_bytes: the bytes that each step needs for itself. The
 /// program must be valid.
-MemoryPlan plan_memory(const integer::Program& program, const std::vector<int64_t>& local_bytes);
+SourceMemory plan_source_memory(const integer::Program& program,
+                                const std::vector<int64_t>& local_bytes);
 
 /// The least distance between the first byte of the output and the first byte of the input. If the
 /// output begins at least this many bytes before the first byte of the input (forward) or after it

@@ -170,7 +170,7 @@ std::vector<int32_t> outputs_of(const Program& program, uint64_t seed) {
   const int64_t n = 5;
   std::vector<uint8_t> x(static_cast<size_t>(n * model.input_shape().elements()));
   for (uint8_t& byte : x) byte = static_cast<uint8_t>(random.below(256));
-  std::vector<int32_t> y(static_cast<size_t>(n * model.outputs()));
+  std::vector<int32_t> y(static_cast<size_t>(n * model.output_size()));
   model.run(x, y);
   return y;
 }

@@ -85,7 +85,7 @@ std::vector<std::vector<int32_t>> run_all(const IntegerModel& model,
                                           const std::vector<std::vector<uint8_t>>& x) {
   std::vector<std::vector<int32_t>> y;
   for (size_t i = 0; i < model.output_count(); ++i)
-    y.emplace_back(static_cast<size_t>(n * model.outputs(i)), -12345);
+    y.emplace_back(static_cast<size_t>(n * model.output_size(i)), -12345);
   const std::vector<std::span<const uint8_t>> inputs(x.begin(), x.end());
   const std::vector<std::span<int32_t>> outputs(y.begin(), y.end());
   model.run(inputs, outputs);
@@ -194,7 +194,7 @@ TEST_CASE("a model runs on bytes or floats and gives integers, real logits or cl
   const std::vector<uint8_t> bytes = random_bytes(n * 12, 2);
   std::vector<float> images;
   for (const uint8_t byte : bytes) images.push_back(static_cast<float>(byte) / 255.0f);
-  const auto count = static_cast<size_t>(n * model.outputs());
+  const auto count = static_cast<size_t>(n * model.output_size());
   std::vector<int32_t> integers(count);
   std::vector<int32_t> from_floats(count);
   std::vector<float> logits(count);
@@ -213,8 +213,8 @@ TEST_CASE("a model runs on bytes or floats and gives integers, real logits or cl
   for (size_t i = 0; i < count; ++i)
     CHECK(logits[i] == static_cast<float>(model.logit_scale() * integers[i]));
   for (size_t i = 0; i < classes.size(); ++i) {
-    const auto row = integers.begin() + static_cast<std::ptrdiff_t>(i) * model.outputs();
-    CHECK(classes[i] == std::max_element(row, row + model.outputs()) - row);
+    const auto row = integers.begin() + static_cast<std::ptrdiff_t>(i) * model.output_size();
+    CHECK(classes[i] == std::max_element(row, row + model.output_size()) - row);
   }
   CHECK(interpret(model.program(), n, {bytes})[2] == integers);
 
@@ -244,7 +244,7 @@ TEST_CASE("a model runs on bytes or floats and gives integers, real logits or cl
 #if !defined(__SANITIZE_ADDRESS__) && !defined(QUANTRAIN_SANITIZE_ADDRESS)
   SECTION("without allocating memory from the system") {
     const std::span<const uint8_t> part(bytes.data(), 64 * 12);
-    const std::span<int32_t> result(integers.data(), static_cast<size_t>(64 * model.outputs()));
+    const std::span<int32_t> result(integers.data(), static_cast<size_t>(64 * model.output_size()));
     const int64_t before = pool::counters().system_allocations;
     for (int i = 0; i < 3; ++i) model.run(part, result);
     const int64_t warm = pool::counters().system_allocations;
@@ -330,15 +330,15 @@ TEST_CASE("a model describes its inputs and outputs", "[integer][integer_model]"
   CHECK(model.input_shape(1) == Shape{4, 4, 2});
   CHECK(model.input_params() == kX);
   CHECK(model.input_params(1) == kSigned);
-  CHECK(model.outputs() == 3);
-  CHECK(model.outputs(1) == 24);
+  CHECK(model.output_size() == 3);
+  CHECK(model.output_size(1) == 24);
   CHECK(model.logit_scale(1) == double{kX.scale[0]});
   QUANTRAIN_CHECK_ERROR(
       model.logit_scale(), QuantError, "[logits] the output has 3 scales: logits need one");
   CHECK(IntegerModel(mlp()).logit_scale() == 0.0125);
   QUANTRAIN_CHECK_ERROR(model.input_shape(2), ShapeError, "[IntegerModel] no input 2: there are 2");
   QUANTRAIN_CHECK_ERROR(model.input_params(2), ShapeError, "no input 2: there are 2");
-  QUANTRAIN_CHECK_ERROR(model.outputs(3), ShapeError, "no output 3: there are 3");
+  QUANTRAIN_CHECK_ERROR(model.output_size(3), ShapeError, "no output 3: there are 3");
   QUANTRAIN_CHECK_ERROR(model.logit_scale(3), ShapeError, "no output 3: there are 3");
   CHECK(model.size_bytes() == integer::size_bytes(model.program()));
   CHECK(model.hash() == integer::content_hash(model.program()));

@@ -262,7 +262,7 @@ TEST_CASE("a run takes the memory that was planned, and no more", "[integer][mem
       for (size_t k = 0; k < model.input_count(); ++k)
         inputs.emplace_back(static_cast<size_t>(n * model.input_shape(k).elements()));
       for (size_t k = 0; k < model.output_count(); ++k)
-        outputs.emplace_back(static_cast<size_t>(n * model.outputs(k)));
+        outputs.emplace_back(static_cast<size_t>(n * model.output_size(k)));
       for (const auto& bytes : inputs) from.emplace_back(bytes);
       for (auto& integers : outputs) to.emplace_back(integers);
       // Runs in a process that has not yet allocated memory for a run.

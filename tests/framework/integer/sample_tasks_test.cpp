@@ -121,7 +121,7 @@ TEST_CASE("any number of threads gives the same results; if an input is NaN, no 
     using Output = decltype(zero);
     std::vector<std::vector<Output>> y;
     for (size_t i = 0; i < 3; ++i)
-      y.emplace_back(kMany * static_cast<size_t>(model.outputs(i)), Output{77});
+      y.emplace_back(kMany * static_cast<size_t>(model.output_size(i)), Output{77});
     const auto to = parts(y, n);
     model.run(parts(x, n), to);
     return y;
@@ -143,7 +143,8 @@ TEST_CASE("any number of threads gives the same results; if an input is NaN, no 
   CHECK((several > 1) == (threads() > 1));
   floats[1][50 * 12 * 12 * 4] = std::nanf("");
   std::vector<std::vector<float>> y;
-  for (size_t i = 0; i < 3; ++i) y.emplace_back(64 * static_cast<size_t>(model.outputs(i)), 7.0f);
+  for (size_t i = 0; i < 3; ++i)
+    y.emplace_back(64 * static_cast<size_t>(model.output_size(i)), 7.0f);
   const auto untouched = y;
   std::vector<std::span<const float>> x;
   for (const auto& list : floats) x.push_back(std::span(list).first(64 * 12 * 12 * 4));
@@ -196,7 +197,7 @@ TEST_CASE("a run in which tasks take whole samples takes the memory that was pla
       CHECK((sample_tasks(least_samples_per_task(model.program()), std::min<int64_t>(n, 256)) >
              1) == (threads > 1));
       const std::vector<uint8_t> x(static_cast<size_t>(n * model.input_shape().elements()));
-      std::vector<int32_t> y(static_cast<size_t>(n * model.outputs()));
+      std::vector<int32_t> y(static_cast<size_t>(n * model.output_size()));
       const int64_t taken = quantrain::test::memory_taken([&] { model.run(x, y); });
       const int64_t planned = model.memory(n);
       CHECK(taken <= planned + planned / 4 + 4096 * threads);

@@ -79,7 +79,7 @@ void write_expected(const std::string& path,
       static_cast<int32_t>(std::count_if(program.steps.begin(), program.steps.end(), traced))};
   std::ofstream file(path, std::ios::binary);
   put(file, head, 2);
-  std::vector<int32_t> output(static_cast<size_t>(model.outputs())), result(1);
+  std::vector<int32_t> output(static_cast<size_t>(model.output_size())), result(1);
   for (int64_t i = 0; i < images.size(); ++i) {
     const auto image = images.image(i);
     put(file, image.data(), static_cast<int64_t>(image.size()));
@@ -94,7 +94,7 @@ void write_expected(const std::string& path,
     });
     model.run({image.data(), image.size()}, output);
     model.classify({image.data(), image.size()}, result);
-    put(file, output.data(), model.outputs());
+    put(file, output.data(), model.output_size());
     put(file, result.data(), 1);
   }
   if (!file.flush()) throw DataError(path, "cannot be written");

@@ -20,7 +20,7 @@ static void run(const Model& model, const std::vector<uint8_t>& x, std::vector<i
 #include "quant/integer/integer_model.hpp"
 using Model = quantrain::quant::IntegerModel;
 static void run(const Model& model, const std::vector<uint8_t>& x, std::vector<int32_t>& y) {
-  model.run(static_cast<int64_t>(y.size()) / model.outputs(), x.data(), y.data());
+  model.run(static_cast<int64_t>(y.size()) / model.output_size(), x.data(), y.data());
 }
 #endif
 
@@ -34,7 +34,7 @@ int main(int argc, char** argv) try {
     const auto image = images.image(i);
     x.insert(x.end(), image.begin(), image.end());
   }
-  std::vector<int32_t> y(static_cast<size_t>(images.size() * model.outputs()));
+  std::vector<int32_t> y(static_cast<size_t>(images.size() * model.output_size()));
   run(model, x, y);
   std::ofstream file(argv[3], std::ios::binary);
   file.write(reinterpret_cast<const char*>(y.data()),
