@@ -285,7 +285,16 @@ Program remove_dead_channels(const Program& program) {
     extents.back() = dead.shrunk(static_cast<int>(id), extents.back());
     value.shape = Shape(extents);
   }
-  for (Step& step : result.steps) step.operation = rewrite(step);
+  for (Step& step : result.steps) {
+    step.operation = rewrite(step);
+    std::vector<float>& scale = step.origin.weight_scale;
+    if (scale.size() <= 1 || !dead.any(step.output)) continue;
+    const std::vector<bool>& gone = dead.at(step.output);
+    size_t kept = 0;
+    for (size_t c = 0; c < scale.size(); ++c)
+      if (!gone[c % gone.size()]) scale[kept++] = scale[c];
+    scale.resize(kept);
+  }
   validate(result);
   return result;
 }

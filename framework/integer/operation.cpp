@@ -83,6 +83,15 @@ int64_t accumulator_bound(const Operation& op) {
       op);
 }
 
+int64_t weight_channels(const Operation& op) {
+  return std::visit(
+      [](const auto& o) -> int64_t {
+        if constexpr (HasProduct<std::decay_t<decltype(o)>>) return o.channels();
+        return 0;
+      },
+      op);
+}
+
 int64_t prepared_bytes(const Operation& op) {
   return std::visit([](const auto& o) { return o.prepared_bytes(); }, op);
 }

@@ -121,6 +121,8 @@ int64_t accumulator_bound(const Operation& op);
 int64_t prepared_bytes(const Operation& op);
 int64_t scratch_bytes(const Operation& op, int64_t n);
 
+/// Channels of the weights of a product; 0 for other operations.
+int64_t weight_channels(const Operation& op);
 /// The possible codes of each channel of the output, from those of the inputs. If the output is
 /// accumulators, any interval.   docs/quantization.md (19)
 Channels output_channels(const Operation& op, InputChannels inputs);

@@ -114,7 +114,23 @@ class Validator {
       check_zero_point(where, *y.params, output_zero_point(step.operation));
       check_codes(where, *y.params, step);
     }
+    check_origin(where, step);
     write(step.output);
+  }
+
+  static void check_origin(const std::string& where, const Step& step) {
+    const std::vector<float>& scale = step.origin.weight_scale;
+    const int64_t channels = weight_channels(step.operation);
+    const bool fits =
+        scale.empty() || (channels > 0 && (scale.size() == 1 || std::ssize(scale) == channels));
+    if (!fits) {
+      throw GraphError(
+          where, scale.size(), " scales of weights do not fit ", channels, " channels of weights");
+    }
+    for (const float s : scale) {
+      if (!(s > 0.0f && std::isfinite(s)))
+        throw QuantError(where, "a scale of weights must be positive and finite, got ", s);
+    }
   }
 
   void check_input(const Step& step, size_t i, int64_t size) const {

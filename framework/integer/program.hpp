@@ -31,11 +31,26 @@ struct Value {
   friend bool operator==(const Value&, const Value&) = default;
 };
 
+/// What a step was before it became integers, for exporters and people. Each part may be missing.
+/// Neither the integers nor the hash depends on it.
+struct Origin {
+  /// "operation": the type of the recorded node, such as "leaky_relu" or "avg_pool2d"; its
+  /// attributes by name, as JSON, such as "alpha": "0.1" or "kernel": "[2,2]"; "activation": "relu"
+  /// or "relu6" if one was fused.
+  std::map<std::string, std::string> about{};
+  /// Of a product: real weight = scale * integer, with one scale, or one for each channel of the
+  /// output.   docs/quantization.md (5)
+  std::vector<float> weight_scale{};
+
+  friend bool operator==(const Origin&, const Origin&) = default;
+};
+
 /// One operation. Its inputs and output are positions in Program::values.
 struct Step {
   Operation operation;
   std::vector<int> inputs;
   int output = 0;
+  Origin origin{};
 
   friend bool operator==(const Step&, const Step&) = default;
 };
@@ -62,13 +77,13 @@ struct Program {
 /// Throws: GraphError if there is no input or no output, if a value that is used does not exist, if
 /// a value is neither an input nor written by a step, if a value is written twice (inputs count as
 /// written), if a step reads a value before it is written, if a step has the wrong number of
-/// inputs, if a value does not fit its step, if an input of the program or of a step holds
-/// accumulators, or if a value that is not an input has features; QuantError or ShapeError naming
-/// the layer if an operation or parameter is invalid.
+/// inputs, if a value or a scale of weights does not fit its step, if an input of the program or of
+/// a step holds accumulators, or if a value that is not an input has features; QuantError or
+/// ShapeError naming the layer if an operation or parameter is invalid.
 void validate(const Program& program);
 
 /// Hash of everything that the integers and their meaning depend on: operations, wiring, shapes and
-/// parameters, but not names and metadata. Equal on every machine.
+/// parameters, but not names, origins and metadata. Equal on every machine.
 uint64_t content_hash(const Program& program);
 
 /// Bytes of the packed weights (packed_weights.hpp), biases, multipliers and tables. The size of a

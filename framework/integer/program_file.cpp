@@ -143,7 +143,16 @@ void write(JsonWriter& json, size_t i, const Step& step, TensorFile& file) {
     json.member("inputs", step.inputs);
     json.member("output", step.output);
     json.member("members", [&] { json.object(members); });
+    if (step.origin.about.empty()) return;
+    json.member("origin", [&] {
+      json.object([&] {
+        for (const auto& [name, text] : step.origin.about) json.member(name, text);
+      });
+    });
   });
+  const std::vector<float>& scale = step.origin.weight_scale;
+  if (scale.empty()) return;
+  file.add<float>(std::to_string(i) + ".weight_scale", {std::ssize(scale)}, scale);
 }
 
 // --- reading
@@ -313,6 +322,16 @@ Value value_from(JsonValue json, size_t position) {
   return value;
 }
 
+std::map<std::string, std::string> texts_from(JsonValue json, const std::string& where) {
+  std::map<std::string, std::string> texts;
+  for (const auto& [name, value] : json.members()) {
+    if (value.text()) texts.emplace(name, *value.text());
+  }
+  if (!json.is_object() || std::ssize(texts) != json.size())
+    throw DataError(where, "\"origin\" is ", json, ", expected an object of texts");
+  return texts;
+}
+
 Step step_from(JsonValue json, size_t position, Tensors& tensors) {
   Reader reader(json, "step " + std::to_string(position));
   Step step;
@@ -332,6 +351,9 @@ Step step_from(JsonValue json, size_t position, Tensors& tensors) {
   });
   if (!known) throw DataError(reader.where(), "unknown type of layer \"", name, "\"");
   numbers.finish();
+  if (reader.has("origin")) step.origin.about = texts_from(reader.at("origin"), reader.where());
+  const std::string scale = std::to_string(position) + ".weight_scale";
+  if (tensors.has(scale)) step.origin.weight_scale = tensors.take<float>(scale);
   reader.finish();
   return step;
 }

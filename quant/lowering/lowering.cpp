@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "framework/core/error.hpp"
+#include "framework/io/json_writer.hpp"
 #include "quant/prepare/input_quantize.hpp"
 
 namespace quantrain::quant {
@@ -24,6 +25,24 @@ void describe_row(PlanRow& row, const integer::Operation& op, int output_bits) {
   if (const integer::QuantizedProduct* product = integer::product(op))
     row.weight_bits = product->weight_bits;
   row.accumulator_bound = accumulator_bound(op);
+}
+
+/// What the node was: its type, attributes and activation, and the scales of its weights.
+integer::Origin origin_of(const Node& node, Activation activation) {
+  integer::Origin origin;
+  origin.about["operation"] = node.type();
+  for (const auto& [name, value] : node.attributes()) {
+    JsonWriter json;
+    std::visit([&](const auto& v) { json.write(v); }, value);
+    origin.about[name] = std::move(json).text();
+  }
+  if (activation != Activation::kNone) origin.about["activation"] = to_string(activation);
+  const int weight = node.traits().weight;
+  if (weight >= 0) {
+    const Tensor& w = node.input(static_cast<size_t>(weight));
+    if (w.kind() == ValueKind::kCodes) origin.weight_scale = w.codes()->params.scale;
+  }
+  return origin;
 }
 
 /// An operation that waits for the parameters of its output.
@@ -97,6 +116,8 @@ class Lowering {
   void emit(const GraphNode& node, integer::Operation operation, std::vector<int> inputs) {
     check_batch(node);
     add_step(node, name_of(node), std::move(operation), std::move(inputs));
+    if (!node.node->traits().is_view)
+      result_.program.steps.back().origin = origin_of(*node.node, Activation::kNone);
     describe_new_row(node);
   }
 
@@ -201,6 +222,8 @@ class Lowering {
     if (waiting.operands.size() != input_sizes(*made->operation).size())
       waiting.node->refuse_integers(waiting.name);
     add_step(node, waiting.name, *made->operation, waiting.operands);
+    result_.program.steps.back().origin =
+        origin_of(*waiting.node, TensorAccess::activation(node.inputs[0]));
     describe_row(result_.rows[waiting.row], *made->operation, made->params.type.bits);
   }
 
@@ -323,6 +346,7 @@ class Lowering {
       }
       const std::shared_ptr<const Waiting> waiting = made.waiting;
       add_step(node, waiting->name, *sums->operation, waiting->operands);
+      result_.program.steps.back().origin = origin_of(*waiting->node, Activation::kNone);
       describe_row(result_.rows[waiting->row], *sums->operation, 32);
     }
     if (made.id < 0) throw GraphError(name_of(node), "the network's output has no integer form");

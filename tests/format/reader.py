@@ -155,12 +155,18 @@ class Tensors:
         self.tensors = tensors
         self.taken = set()
 
-    def take(self, name, dtype):
+    def take_as_stored(self, name, dtype):
         require(name in self.tensors, "no tensor " + name)
         array = self.tensors[name]
         require(array.dtype == np.dtype(dtype) and array.ndim == 1 and array.size > 0, "tensor " + name)
         self.taken.add(name)
-        return array.astype(np.int64)
+        return array
+
+    def take(self, name, dtype):
+        return self.take_as_stored(name, dtype).astype(np.int64)
+
+    def floats_if_there(self, name):
+        return self.take_as_stored(name, "<f4") if name in self.tensors else None
 
     def take_if_there(self, name, dtype):
         return self.take(name, dtype) if name in self.tensors else None
@@ -231,6 +237,9 @@ def read_product(op, position, tensors, outputs, length):
     w = np.where(w >= 1 << (width - 1), w - (1 << width), w)
     require(w.min() >= -(1 << (bits - 1)) and w.max() < 1 << (bits - 1), "a weight of too many bits")
     op["weight"] = w.reshape(outputs, length)
+    scale = tensors.floats_if_there("%d.weight_scale" % position)
+    if scale is not None:
+        require(scale.size in (1, outputs) and np.isfinite(scale).all() and scale.min() > 0, "scales of weights")
     op["zero_x"] = whole(op["zero_x"], 0, 255)
     bias = tensors.take_if_there("%d.bias" % position, "<i4")
     op["bias"] = np.zeros(outputs, np.int64) if bias is None else bias
@@ -280,7 +289,9 @@ def read_window(op, pool):
 
 def read_step(entry, position, tensors):
     """A step, with the number of elements of its inputs and output, and their zero points (None: any)."""
-    members(entry, ("type", "inputs", "output", "members"))
+    members(entry, ("type", "inputs", "output", "members"), ("origin",))
+    origin = entry.get("origin", {})
+    require(type(origin) is dict and all(type(text) is str for text in origin.values()), "an origin")
     require(type(entry["type"]) is str and entry["type"] in MEMBERS, "type %r" % (entry["type"],))
     kind = entry["type"]
     product = kind in ("quantized_linear", "quantized_conv2d")
