@@ -1,6 +1,6 @@
 // logits MODEL FOLDER FILE: writes the integer logits of a folder's test images. Compiles with this
-// tree and with older ones, where the header of IntegerModel lies in another folder and run() takes
-// other arguments.
+// tree and with older ones, where the header of IntegerModel lies in another folder, run() takes
+// other arguments, or output_size() is called outputs().
 #include <cstdint>
 #include <exception>
 #include <fstream>
@@ -9,6 +9,13 @@
 
 #include "framework/core/error.hpp"
 #include "framework/data/dataset.hpp"
+
+static int64_t output_size(const auto& model) {
+  if constexpr (requires { model.output_size(); })
+    return model.output_size();
+  else
+    return model.outputs();
+}
 
 #if __has_include("framework/integer/integer_model.hpp")
 #include "framework/integer/integer_model.hpp"
@@ -20,7 +27,7 @@ static void run(const Model& model, const std::vector<uint8_t>& x, std::vector<i
 #include "quant/integer/integer_model.hpp"
 using Model = quantrain::quant::IntegerModel;
 static void run(const Model& model, const std::vector<uint8_t>& x, std::vector<int32_t>& y) {
-  model.run(static_cast<int64_t>(y.size()) / model.output_size(), x.data(), y.data());
+  model.run(static_cast<int64_t>(y.size()) / output_size(model), x.data(), y.data());
 }
 #endif
 
@@ -34,7 +41,7 @@ int main(int argc, char** argv) try {
     const auto image = images.image(i);
     x.insert(x.end(), image.begin(), image.end());
   }
-  std::vector<int32_t> y(static_cast<size_t>(images.size() * model.output_size()));
+  std::vector<int32_t> y(static_cast<size_t>(images.size() * output_size(model)));
   run(model, x, y);
   std::ofstream file(argv[3], std::ios::binary);
   file.write(reinterpret_cast<const char*>(y.data()),
