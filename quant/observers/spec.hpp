@@ -8,6 +8,7 @@
 #include "quant/observers/min_max.hpp"
 #include "quant/observers/moving_average.hpp"
 #include "quant/observers/percentile.hpp"
+#include "quant/observers/recent_min_max.hpp"
 
 namespace quantrain::quant {
 
@@ -15,6 +16,7 @@ namespace quantrain::quant {
 /// kinds and defaults to min-max; names, JSON and validation follow from this list and from the
 /// options' describe().
 using ObserverSpec = std::variant<MinMaxOptions,
+                                  RecentMinMaxOptions,
                                   MovingAverageOptions,
                                   PercentileOptions,
                                   MeanStdOptions,

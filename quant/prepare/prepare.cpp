@@ -21,19 +21,19 @@ std::shared_ptr<M> plugged(std::shared_ptr<M> slot, const Module& layer) {
   return slot;
 }
 
+// The observer of an activation whose configuration names none.   docs/quantization.md (14)
+ObserverSpec default_observer(int bits, Purpose purpose) {
+  if (purpose == Purpose::kTraining)
+    return bits < 8 ? ObserverSpec(MovingAverageOptions{}) : RecentMinMaxOptions{};
+  return bits < 8 ? ObserverSpec(PercentileOptions{}) : MinMaxOptions{};
+}
+
 std::shared_ptr<FakeQuantize> activation_slot(const Site& site,
                                               const QConfig& config,
                                               Purpose purpose) {
   ActivationConfig activation = site.config->activation;
   if (site.gives_logits) activation.bits = 8;
-  // Calibration with fewer than 8 bits uses percentiles, because covering outliers would leave too
-  // few codes for the other values.
-  ObserverSpec observer = MinMaxOptions{};
-  if (purpose == Purpose::kTraining) {
-    observer = MovingAverageOptions{};
-  } else if (activation.bits < 8) {
-    observer = PercentileOptions{};
-  }
+  const ObserverSpec observer = default_observer(activation.bits, purpose);
   FakeQuantizeConfig chosen = activation.fake_quantize(config.simulation, observer);
   chosen.range = site.range;
   auto slot = std::make_shared<FakeQuantize>(std::move(chosen));

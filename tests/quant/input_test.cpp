@@ -47,7 +47,7 @@ struct Declared {
 const std::vector<Declared> kDeclared{{"pixels", {0.0f, 1.0f}},
                                       {"symmetric", {-4.0f, 4.0f}},
                                       {"asymmetric", {-1.0f, 3.0f}},
-                                      {"far from 0", {100.0f, 101.0f}},
+                                      {"far from 0", {10.0f, 11.0f}},
                                       {"per feature", {-3.0f, 3.0f}, true}};
 
 std::vector<float> raw_values(const Declared& declared, int64_t count, uint64_t seed) {

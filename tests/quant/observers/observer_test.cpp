@@ -259,9 +259,10 @@ TEST_CASE("a spec names its kind", "[quant][observer]") {
     CHECK(observer_spec(kind(spec)) == spec);
     CHECK(make_observer(spec)->kind() == kind(spec));
   }
-  QUANTRAIN_CHECK_ERROR(observer_spec("median"),
-                        QuantError,
-                        "no kind \"median\"; known: min_max, moving_average, percentile");
+  QUANTRAIN_CHECK_ERROR(
+      observer_spec("median"),
+      QuantError,
+      "no kind \"median\"; known: min_max, recent_min_max, moving_average, percentile");
 }
 
 TEST_CASE("parameters come from each channel's range", "[quant][observer]") {
