@@ -193,11 +193,15 @@ void FakeQuantize::observe(const Tensor& x) {
   }
 }
 
-void FakeQuantize::choose() {
+// What the observed values give; nothing if a learned scale keeps its value.
+std::optional<QParams> FakeQuantize::chosen() const {
   if (config_.estimator != Estimator::kLearned)
-    store(observer_->params(config_.type, config_.scheme), kChosen);
-  else if (start_ && !is_initialized())
-    store(*start_, kChosen);
+    return observer_->params(config_.type, config_.scheme);
+  return is_initialized() ? std::nullopt : start_;
+}
+
+void FakeQuantize::choose() {
+  if (const std::optional<QParams> params = chosen()) store(*params, kChosen);
   start_.reset();
 }
 
@@ -215,18 +219,38 @@ void FakeQuantize::calibrate(const Tensor& x) {
   choose();
 }
 
+void FakeQuantize::observe_calibration(const Tensor& x) {
+  if (!before_) {
+    before_.emplace();
+    for (const NamedState& entry : observer_->state()) before_->push_back(entry.copy());
+    if (anew_) observer_->reset();
+  }
+  observe(x);
+}
+
+void FakeQuantize::choose_calibrated() {
+  const DefaultRounding rounding;
+  if (before_ && !is_given()) calibrated_ = chosen();
+}
+
 void FakeQuantize::end_calibration(bool complete) noexcept {
-  if (std::exchange(observed_, false) && complete) {
+  if (before_ && complete && !is_given()) {
     try {
-      if (!is_given()) {
-        choose();
-        why_no_params_.clear();
-      }
+      if (!calibrated_) calibrated_ = chosen();
+      if (calibrated_) store(*calibrated_, kChosen);
+      why_no_params_.clear();
     } catch (const std::exception& error) {
       initialized_.fill(kNone);
       why_no_params_ = error.what();
+      complete = false;
     }
   }
+  if (before_ && !complete) {
+    for (size_t i = 0; i < before_->size(); ++i)
+      NamedState(observer_->state()[i]).copy_values((*before_)[i]);
+  }
+  before_.reset();
+  calibrated_.reset();
   start_.reset();
 }
 
@@ -261,10 +285,7 @@ QParams FakeQuantize::params_for(const Range& range, int64_t samples) {
 
 Tensor FakeQuantize::forward(const Tensor& x) {
   if (in_float()) {
-    if (phase() == Phase::kCalibrating && !is_given() && !DryRun::on()) {
-      observe(x);
-      observed_ = true;
-    }
+    if (phase() == Phase::kCalibrating && !is_given() && !DryRun::on()) observe_calibration(x);
     return x;
   }
   if (moves()) calibrate(x);

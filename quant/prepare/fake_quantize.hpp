@@ -66,6 +66,7 @@ class FakeQuantize : public Module, public Phased {
   std::string_view type() const override { return "FakeQuantize"; }
 
   /// Observes x, as a training pass does, and chooses the parameters from all values seen so far.
+  /// quant::calibrate(net, batches) instead begins anew.
   /// Only the first x sets a learned scale.
   /// Throws: DataError if x is empty or has a NaN or an infinity; ShapeError if its number of
   /// channels is not the configured one; QuantError if the parameters were given or are frozen. On
@@ -108,6 +109,8 @@ class FakeQuantize : public Module, public Phased {
 
  protected:
   Tensor forward(const Tensor& x) override;
+  void begin_calibration(bool anew) noexcept override { anew_ = anew; }
+  void choose_calibrated() override;
   void end_calibration(bool complete) noexcept override;
 
  private:
@@ -117,6 +120,8 @@ class FakeQuantize : public Module, public Phased {
   bool moves() const;
   void check_input(const Tensor& x) const;
   void observe(const Tensor& x);
+  void observe_calibration(const Tensor& x);
+  std::optional<QParams> chosen() const;
   void choose();
   QParams start(const Tensor& x) const;
   void store(const QParams& params, Origin origin);
@@ -126,11 +131,14 @@ class FakeQuantize : public Module, public Phased {
   std::optional<QParams> known_;  // from config_.range
   std::unique_ptr<Observer> observer_;
   std::optional<QParams> start_;  // from the first tensor that may set a learned scale
-  bool observed_ = false;      // whether values were observed since the current Calibration began
-  std::string why_no_params_;  // why the last Calibration chose no parameters
-  Tensor scale_;               // [channels]; trainable if learned
-  IntegerBuffer zero_point_;   // [channels]
-  IntegerBuffer initialized_;  // [1]: an Origin; kChosen if observed or learned
+  bool anew_ = false;             // whether the current Calibration forgets earlier values
+  // The observer's state when the current Calibration first observed values; empty: it did not yet.
+  std::optional<std::vector<NamedState>> before_;
+  std::optional<QParams> calibrated_;  // what the current Calibration chose
+  std::string why_no_params_;          // why the last Calibration chose no parameters
+  Tensor scale_;                       // [channels]; trainable if learned
+  IntegerBuffer zero_point_;           // [channels]
+  IntegerBuffer initialized_;          // [1]: an Origin; kChosen if observed or learned
 };
 
 }  // namespace quantrain::quant

@@ -74,6 +74,12 @@ class Phased {
   const IntegerBuffer& saved_phase() const { return phase_; }
   /// Whether the saved phase is kFrozen, whatever scope is open.
   bool is_saved_frozen() const { return stored() == Phase::kFrozen; }
+  /// Called when a Calibration begins. anew: CalibrationOptions::anew.
+  virtual void begin_calibration(bool /*anew*/) noexcept {}
+  /// Called before a Calibration ends, if the caller asks for errors: throws if the values that
+  /// were observed give no valid range. Must not change what a pass computes, because another slot
+  /// may throw.
+  virtual void choose_calibrated() {}
   /// Called when a Calibration ends; complete is false if an exception ended it.
   virtual void end_calibration(bool /*complete*/) noexcept {}
 

@@ -74,12 +74,19 @@ FakeQuantize& output_quantizer(Module& net, std::string_view path) {
   return slot_at<FakeQuantize>(net, path, net.find(path).slots().output.get(), "FakeQuantize");
 }
 
-SlotScope::SlotScope(Module& net, Kind kind) : exceptions_(std::uncaught_exceptions()) {
+SlotScope::SlotScope(Module& net, Kind kind, bool anew) : exceptions_(std::uncaught_exceptions()) {
   const std::vector<Phased*> slots = Plugged(net).all;
   before_.reserve(slots.size());
   for (Phased* slot : slots) {
     before_.emplace_back(slot, slot->scope_);
+    if (kind == Kind::kCalibration && slot->scope_ != kind) slot->begin_calibration(anew);
     slot->scope_ = kind;
+  }
+}
+
+void SlotScope::choose_calibrated() const {
+  for (const auto& [slot, before] : before_) {
+    if (before != Kind::kCalibration) slot->choose_calibrated();
   }
 }
 
@@ -94,18 +101,21 @@ SlotScope::~SlotScope() {
   }
 }
 
-Calibration::Calibration(Module& net) : SlotScope(net, Kind::kCalibration), evaluation_(net) {
+Calibration::Calibration(Module& net, CalibrationOptions options)
+    : SlotScope(net, Kind::kCalibration, options.anew), evaluation_(net) {
   if (Plugged(net).empty()) refuse_unprepared(net);
 }
 
-void calibrate(Module& net, const Tensor& batch) {
-  const Calibration calibration(net);
+void calibrate(Module& net, const Tensor& batch, CalibrationOptions options) {
+  Calibration calibration(net, options);
   net(batch);
+  calibration.finish();
 }
 
-void calibrate(Module& net, const std::vector<Tensor>& batch) {
-  const Calibration calibration(net);
+void calibrate(Module& net, const std::vector<Tensor>& batch, CalibrationOptions options) {
+  Calibration calibration(net, options);
   net(batch);
+  calibration.finish();
 }
 
 }  // namespace quantrain::quant

@@ -59,8 +59,11 @@ class SlotScope {
 
  protected:
   using Kind = Phased::ScopeKind;
-  SlotScope(Module& net, Kind kind);
+  /// anew: for a Calibration, see CalibrationOptions.
+  SlotScope(Module& net, Kind kind, bool anew = true);
   ~SlotScope();
+  /// Phased::choose_calibrated() of every slot whose outermost Calibration this is.
+  void choose_calibrated() const;
 
  private:
   int exceptions_;  // in flight when the scope began
@@ -84,21 +87,31 @@ class DeployedMode : SlotScope {
   EvaluationMode evaluation_;
 };
 
+struct CalibrationOptions {
+  /// Whether ranges come from the values of this calibration alone. If false, all values that the
+  /// observers saw before count, too: those of training and of earlier calibrations.
+  bool anew = true;
+};
+
 /// While it lives, the network computes in float, in evaluation mode and without gradients, and its
-/// observers see the values. When it ends, the ranges are chosen from all values that the observers
-/// have seen, in this scope and before, and the network returns to its phase: everything is
-/// quantized again.
+/// observers see the values. When it ends, the ranges are chosen from these values, and the network
+/// returns to its phase: everything is quantized again.
 ///   {
-///     const quant::Calibration calibration(net);
+///     quant::Calibration calibration(net);
 ///     for (const Batch& batch : some) net(batch.input);
+///     calibration.finish();
 ///   }
+/// A layer that does not run keeps its range, and a Calibration within another one belongs to it.
 /// Slots with given parameters observe nothing. A learned scale is initialized by the first batch
-/// and then stays. If the values give no valid range, the next pass throws and says why. If an
-/// exception ends the scope, the ranges stay as they were.
+/// and then stays. If an exception ends the scope, ranges and observers stay as they were. Without
+/// finish(), a range that cannot be chosen is reported by the next pass.
 class Calibration : SlotScope {
  public:
   /// Throws: GraphError if the network is not prepared.
-  [[nodiscard]] explicit Calibration(Module& net);
+  [[nodiscard]] explicit Calibration(Module& net, CalibrationOptions options = {});
+  /// Chooses the ranges, which the network uses when the scope ends. Call it last.
+  /// Throws: as Observer::params().
+  void finish() { choose_calibrated(); }
 
  private:
   EvaluationMode evaluation_;
@@ -106,25 +119,28 @@ class Calibration : SlotScope {
 };
 
 /// Runs the network on one batch within a Calibration. If the network has several inputs, the batch
-/// is a list with a tensor for each input.
-/// Throws: what Calibration() and running the network throw.
-void calibrate(Module& net, const Tensor& batch);
-void calibrate(Module& net, const std::vector<Tensor>& batch);
+/// is a list with a tensor for each input. The ranges come from this batch alone;
+/// calibrate(net, batch, {.anew = false}) adds it to what the observers saw before.
+/// Throws: what Calibration(), running the network and finish() throw. On an error, ranges and
+/// observers stay as they were.
+void calibrate(Module& net, const Tensor& batch, CalibrationOptions options = {});
+void calibrate(Module& net, const std::vector<Tensor>& batch, CalibrationOptions options = {});
 /// The same for all batches of a loader or container: calibrate(net, DataLoader{some}). All inputs
 /// of a Batch are used. Any other type of batch needs a member `input`, which is the only input.
 /// Throws: also DataError if there is no batch.
 template <class Batches>
-void calibrate(Module& net, Batches&& batches) requires requires {
+void calibrate(Module& net, Batches&& batches, CalibrationOptions options = {}) requires requires {
   (*batches.begin()).input;
 }
 {
-  const Calibration calibration(net);
+  Calibration calibration(net, options);
   bool any = false;
   for (const auto& batch : batches) {
     net(inputs_of(batch));
     any = true;
   }
   if (!any) throw DataError("calibrate", "there is no batch to calibrate with");
+  calibration.finish();
 }
 
 }  // namespace quantrain::quant

@@ -81,17 +81,22 @@ TEST_CASE("a calibrated network simulates its model, and running or training it 
   check_parity(net, trained, images);
 }
 
-TEST_CASE("a later calibration continues from an earlier one", "[quant][phase]") {
+TEST_CASE("a calibration begins anew unless it is told to continue", "[quant][phase]") {
   const Tensor example = random_images({2, 12}, 1);
-  const Tensor first = mul(random_images({20, 12}, 2), Tensor::full({1}, 0.5f));
-  const Tensor second = random_images({20, 12}, 3);
-  const auto calibrated = [&](const std::vector<Tensor>& batches) {
+  const Tensor first = random_images({20, 12}, 2);
+  const Tensor second = mul(random_images({20, 12}, 3), Tensor::full({1}, 0.5f));
+  const auto calibrated = [&](const std::vector<Tensor>& batches, CalibrationOptions options) {
     manual_seed(5);
     Sequential net = mlp();
     prepare_ptq(net, example, QConfig::int8());
-    for (const Tensor& batch : batches) calibrate(net, batch);
+    for (const Tensor& batch : batches) calibrate(net, batch, options);
     return activation_params(net);
   };
+  const std::vector<QParams> alone = calibrated({second}, {});
+  CHECK(calibrated({first, second}, {}) == alone);
+  const std::vector<QParams> both = calibrated({first, second}, {.anew = false});
+  CHECK(both == calibrated({second, first}, {.anew = false}));
+  CHECK(both != alone);
   manual_seed(5);
   Sequential net = mlp();
   prepare_ptq(net, example, QConfig::int8());
@@ -101,9 +106,26 @@ TEST_CASE("a later calibration continues from an earlier one", "[quant][phase]")
     for (const Tensor* batch : {&first, &second}) CHECK_FALSE(net(*batch).requires_grad());
     CHECK_FALSE(Plugged(net).activations[0]->is_initialized());  // the range is chosen at the end
   }
-  CHECK(activation_params(net) == calibrated({first, second}));
-  CHECK(activation_params(net) == calibrated({second, first}));
-  CHECK(activation_params(net) != calibrated({first}));
+  CHECK(activation_params(net) == both);
+  {
+    const Calibration outer(net);
+    for (const Tensor* batch : {&first, &second}) calibrate(net, *batch);  // parts of the outer one
+  }
+  CHECK(activation_params(net) == both);
+}
+
+TEST_CASE("calibrate forgets what training passes and the user's own observer saw",
+          "[quant][phase]") {
+  for (const ObserverSpec& spec : observer_specs()) {
+    CAPTURE(kind(spec));
+    // A layer with a user's observer: the constructor does not take its kind from a spec.
+    Sequential net{FakeQuantize(FakeQuantizeConfig::q8(), make_observer(spec))};
+    const Tensor x = random_images({4, 12}, 1);
+    net(mul(x, Tensor::full({1}, 100.0f)));
+    calibrate(net, x);
+    CHECK(activation_params(net)[0] ==
+          make_observer(spec)->params_of(x, {.bits = 8}, QScheme::kAffine));
+  }
 }
 
 TEST_CASE("calibrate takes the images of a loader, and refuses an empty list", "[quant][phase]") {
@@ -120,36 +142,72 @@ TEST_CASE("calibrate takes the images of a loader, and refuses an empty list", "
       calibrate(net, std::vector<Batch>{}), DataError, "there is no batch to calibrate with");
 }
 
-TEST_CASE("a range that cannot be chosen is reported by the next pass", "[quant][phase]") {
-  class Undecided : public Observer {
+TEST_CASE("a range that cannot be chosen is an error of calibrate, or of the pass after a scope",
+          "[quant][phase]") {
+  // Refuses what reaches beyond 1.
+  class Narrow : public Observer {
    public:
-    Undecided() : Observer({}) {}
-    std::string_view kind() const override { return "undecided"; }
+    Narrow() : Observer({}), max_(add_state("max", {1})) {}
+    std::string_view kind() const override { return "narrow"; }
 
    protected:
-    void accumulate(const Batch&, std::span<const Range>) override {}
+    void accumulate(const Batch&, std::span<const Range> extremes) override {
+      *max_.mutable_data() = std::max(max_.data()[0], extremes[0].max);
+    }
     std::vector<Range> choose_ranges(const QType&, QScheme) const override {
-      throw QuantError("undecided", "no range is good enough");
+      if (max_.data()[0] > 1.0f) throw QuantError("narrow", "no range is good enough");
+      return {{0.0f, max_.data()[0]}};
     }
     void check_state() const override {}
+
+   private:
+    Tensor max_;
   };
-  Sequential net{FakeQuantize(FakeQuantizeConfig::q8(), std::make_unique<Undecided>())};
+  Sequential net{ReLU{},
+                 FakeQuantize(FakeQuantizeConfig::q8()),
+                 FakeQuantize(FakeQuantizeConfig::q8(), std::make_unique<Narrow>())};
   const Tensor x = random_images({4, 12}, 1);
   calibrate(net, x);
+  std::vector<std::vector<float>> before;
+  for (const NamedState& entry : state(net)) before.push_back(values(entry));
+  const Tensor wide = mul(x, Tensor::full({1}, 3.0f));
+  for (const bool anew : {true, false}) {
+    QUANTRAIN_CHECK_ERROR(
+        calibrate(net, wide, {.anew = anew}), QuantError, "[narrow] no range is good enough");
+    const std::vector<NamedState> after = state(net);
+    for (size_t i = 0; i < before.size(); ++i) {
+      CAPTURE(after[i].name);
+      CHECK(values(after[i]) == before[i]);
+    }
+  }
+  CHECK_NOTHROW(net(x));
+  {
+    const Calibration calibration(net);
+    net(wide);
+  }
   net.eval();
-  QUANTRAIN_CHECK_ERROR(
-      net(x), QuantError, "has no parameters: [undecided] no range is good enough");
+  QUANTRAIN_CHECK_ERROR(net(x), QuantError, "has no parameters: [narrow] no range is good enough");
+  calibrate(net, x);
+  CHECK_NOTHROW(net(x));
 }
 
 TEST_CASE("a calibration that fails sets no range, and parameters set during a calibration stay",
           "[quant][phase]") {
   const Tensor example = random_images({2, 12}, 1);
   Sequential net = mlp();
+  Sequential same = mlp();
+  copy_state(net, same);
   prepare_ptq(net, example, QConfig::int8());
   const std::vector<Batch> batches{{example, {}}, {Tensor::full({2, 12}, 2.0f), {}}};
   QUANTRAIN_CHECK_ERROR(calibrate(net, batches), DataError, "lie outside");
   CHECK_FALSE(output_quantizer(net, "1").is_initialized());
   CHECK(output_quantizer(net, "1").phase() == Phase::kFrozen);
+  calibrate(net, example);
+  prepare_ptq(same, example, QConfig::int8());
+  calibrate(same, example);
+  QUANTRAIN_CHECK_ERROR(calibrate(net, batches), DataError, "lie outside");
+  QUANTRAIN_CHECK_ERROR(calibrate(net, batches, {.anew = false}), DataError, "lie outside");
+  check_same_state(net, same);
   const QParams given{{.bits = 8}, -1, {0.5f}, {3}};
   {
     const Calibration calibration(net);
