@@ -58,6 +58,23 @@ TEST_CASE("prove shows that any number of threads and any instruction set train 
   CHECK(count(place.read("out"), "  NO\n") == 0);
 }
 
+TEST_CASE("prove shows what each way to choose ranges costs, whatever the number of threads",
+          "[examples]") {
+  const Workplace place;
+  const std::string flags =
+      "observers --epochs 1 --limit 48 --test 30 --bits 8,3 --seeds 0,1 --network mnist_mlp "
+      "--only images --threads ";
+  REQUIRE(place.run(kProve, flags + "1") == 0);
+  const std::string out = place.read("out");
+  CHECK(count(out, "data mnist_mlp") == 2 * 2);  // bits; after QAT, after PTQ
+  CHECK_THAT(out, test::ContainsSubstring("recent 1024"));
+  const std::string single = place.read("err");
+  CHECK(count(single, "QAT W3 learned, seed ") == 2);
+  CHECK(count(single, "float, seed ") == 2);
+  REQUIRE(place.run(kProve, flags + "2") == 0);
+  CHECK(place.read("out") == out);
+}
+
 TEST_CASE("prove measures each accuracy once", "[examples]") {
   const Workplace place;
   const std::string flags = "accuracy --epochs 1 --limit 48 --network mnist_mlp --results '" +

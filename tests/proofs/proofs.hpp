@@ -76,10 +76,20 @@ struct AccuracyOptions {
 /// results.
 void measure_accuracy(const Subjects& subjects, const AccuracyOptions& options);
 
-/// Prints the test accuracy after quantization without training, for each number of bits and each
-/// kind of observer, all from the same float weights.
-void measure_observers(const Subjects& subjects,
-                       const Training& training,
-                       const std::vector<int>& bits);
+struct ObserverOptions {
+  Training training{.epochs = 2, .qat_epochs = 1, .limit = 6400};
+  std::vector<uint64_t> seeds{0, 1, 2};
+  std::vector<int> bits{8, 4, 3, 2};
+  int64_t test = 5000;  ///< measure on the first test images; 0: on all
+  bool images = true;   ///< whether to measure the examples' networks
+  bool rare = true;     ///< whether to measure data with rare events
+};
+
+/// Prints what each way to choose ranges costs: the accuracy of the examples' networks, and the
+/// score of the rare samples of rare_events.hpp, after QAT and after quantization without training,
+/// for each number of bits. All start from the same float weights for each seed. A cell is the mean
+/// and the standard deviation over seeds. Each job runs in one thread, threads() jobs at a time;
+/// the numbers do not depend on that. Single results go to the standard error stream as they come.
+void measure_observers(const Subjects& subjects, const ObserverOptions& options);
 
 }  // namespace quantrain::proofs

@@ -23,7 +23,8 @@ struct Flags {
   int64_t random_networks = 200;
   int64_t most_terms = 1'000'000;
   AccuracyOptions accuracy;
-  std::vector<int> observer_bits{4};
+  ObserverOptions observers;
+  std::vector<std::string> kinds{"images", "rare"};
 };
 
 constexpr int64_t kMany = 1'000'000'000;
@@ -97,9 +98,19 @@ void add_flags(CLI::App& app, Flags& flags) {
       "file that results are appended to; results already in it are not measured again");
 
   CLI::App& observers = *app.add_subcommand(
-      "observers", "accuracy after quantization without training, by observer; proves nothing");
-  add_training_flags(observers, flags.training);
-  add_bits_flag(observers, flags.observer_bits);
+      "observers", "what each way to choose ranges costs, in QAT and without; proves nothing");
+  add_training_flags(observers, flags.observers.training);
+  add_bits_flag(observers, flags.observers.bits);
+  observers.add_option("--seeds", flags.observers.seeds, "seeds; everything is repeated for each")
+      ->delimiter(',')
+      ->capture_default_str();
+  observers.add_option("--test", flags.observers.test, "measure on the first N images; 0: all")
+      ->check(CLI::Range(int64_t{0}, kMany))
+      ->capture_default_str();
+  observers.add_option("--only", flags.kinds, "only images, or only data with rare events")
+      ->check(CLI::IsMember({"images", "rare"}))
+      ->delimiter(',')
+      ->capture_default_str();
 }
 
 bool run(const CLI::App& app, const Flags& flags) {
@@ -128,7 +139,12 @@ bool run(const CLI::App& app, const Flags& flags) {
     held = prove_parity(subjects, flags.training, flags.bits, flags.every_layer) && held;
   if (wanted("determinism")) held = prove_determinism(subjects, flags.training) && held;
   if (wanted("accuracy")) measure_accuracy(subjects, flags.accuracy);
-  if (wanted("observers")) measure_observers(subjects, flags.training, flags.observer_bits);
+  if (wanted("observers")) {
+    ObserverOptions options = flags.observers;
+    options.images = std::count(flags.kinds.begin(), flags.kinds.end(), "images") > 0;
+    options.rare = std::count(flags.kinds.begin(), flags.kinds.end(), "rare") > 0;
+    measure_observers(subjects, options);
+  }
   return held;
 }
 
