@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <tuple>
 
 #include "framework/arithmetic/quantize.hpp"
@@ -42,11 +43,31 @@ class Moments {
     for (size_t i = 0; i < bins.counts.size(); ++i) {
       const auto count = static_cast<double>(bins.counts[i]);
       sums_[i + 1] = {sums_[i].count + count,
-                      sums_[i].moment + count * (static_cast<double>(i) + 0.5)};
+                      sums_[i].moment + count * (first_ + static_cast<double>(i) + 0.5)};
     }
   }
 
-  Candidate at(int64_t below, double step) const { return {below, step, error(below, step)}; }
+  // The sum of count * (r - x)^2 over all bins, minus the sum of count * x^2, which is the same for
+  // every candidate. x is a bin's centre, r the position of the nearest code.
+  Candidate at(int64_t below, double step) const {
+    double error = 0.0;
+    each_code(below, step, [&](double code, const Sums& sums) {
+      const double place = code * step;
+      error += place * (place * sums.count - 2.0 * sums.moment);
+    });
+    return {below, step, error};
+  }
+
+  // The best step if every bin keeps its code.
+  double best_step(const Candidate& from) const {
+    double product = 0.0;
+    double squares = 0.0;
+    each_code(from.below, from.step, [&](double code, const Sums& sums) {
+      product += code * sums.moment;
+      squares += code * code * sums.count;
+    });
+    return squares > 0.0 ? product / squares : from.step;
+  }
 
  private:
   struct Sums {
@@ -54,12 +75,10 @@ class Moments {
     double moment = 0.0;
   };
 
-  // The sum of count * (r - x)^2 over all bins, minus the sum of count * x^2, which is the same for
-  // every candidate. x is a bin's centre, r the position of the nearest code; both are counted from
-  // the first bin. A centre halfway between two codes may go to either, because both are equally
-  // far away.
-  double error(int64_t below, double step) const {
-    double error = 0.0;
+  // Calls f(code, sums of the bins that are rounded to this code) for each code. A centre halfway
+  // between two codes may go to either, because both are equally far away.
+  template <class F>
+  void each_code(int64_t below, double step, F&& f) const {
     Sums before;
     const auto bins = static_cast<double>(sums_.size() - 1);
     for (int64_t code = -below; code < codes_ - below; ++code) {
@@ -69,10 +88,9 @@ class Moments {
       // and the next one. Centres that are rounded to earlier codes are in `before`.
       const double end = last ? bins : std::clamp(place + 0.5 * step + 0.5, 0.0, bins);
       const Sums& sums = sums_[static_cast<size_t>(end)];
-      error += place * (place * (sums.count - before.count) - 2.0 * (sums.moment - before.moment));
+      f(static_cast<double>(code), Sums{sums.count - before.count, sums.moment - before.moment});
       before = sums;
     }
-    return error;
   }
 
   int64_t codes_;
@@ -97,9 +115,46 @@ constexpr int64_t kMostRows = 4096;
 constexpr int64_t kFewestStarts = 4;  // at least this many minima are refined, if there are so many
 constexpr int64_t kMostStarts = 16;
 
-// Searches for the best candidate with `below` in [fewest, most] and `step` up to `largest`.
-Candidate search(
-    const Moments& moments, int64_t codes, int64_t fewest, int64_t most, double largest) {
+// Where the codes may lie, and where the values lie, in bins.
+struct Limits {
+  int64_t codes;
+  int64_t fewest;  // codes below 0
+  int64_t most;
+  double low;   // distance of the smallest value from 0; 0 if no value is negative
+  double high;  // distance of the largest value from 0
+
+  // The candidate with k codes from 0 to the value that is farthest from 0, and with as many codes
+  // below 0 as the values there need.
+  Candidate on_farthest(int64_t k) const {
+    const double step = std::max(low, high) / static_cast<double>(k);
+    return {std::clamp<int64_t>(std::llround(low / step), fewest, most), step};
+  }
+};
+
+// If the values lie on a grid, returns its codes: a candidate that covers all values and has a code
+// in each bin that has values. Of several such grids, the finest. The value that is farthest from 0
+// lies on each of them.
+std::optional<Candidate> exact_grid(const Bins& bins, const Limits& limits) {
+  for (int64_t k = limits.codes - 1; k >= 1; --k) {
+    Candidate grid = limits.on_farthest(k);
+    const bool covers = std::llround(limits.low / grid.step) <= grid.below &&
+                        std::llround(limits.high / grid.step) <= limits.codes - 1 - grid.below;
+    bool hits = covers;
+    for (size_t i = 0; i < bins.counts.size() && hits; ++i) {
+      if (bins.counts[i] == 0) continue;
+      const auto begin = static_cast<double>(bins.first + static_cast<int64_t>(i));
+      const double place = std::nearbyint((begin + 0.5) / grid.step) * grid.step;
+      const double rounding = std::abs(place) * 0x1p-22;  // of the values, which are float32
+      hits = place >= begin - rounding && place <= begin + 1.0 + rounding;
+    }
+    if (hits) return grid;
+  }
+  return {};
+}
+
+// Searches for the best candidate with `step` up to `largest`.
+Candidate search(const Moments& moments, const Limits& limits, double largest) {
+  const auto [codes, fewest, most, low, high] = limits;
   const int64_t columns = std::min(
       {most - fewest + 1, kColumns, std::max<int64_t>(kBudget / (codes * kFewestRows), 1)});
   const int64_t rows = std::clamp(kBudget / (codes * columns), kFewestRows, kMostRows);
@@ -116,6 +171,11 @@ Candidate search(
       here = next;
     }
     if (here.error <= before) starts.push_back(here);
+  }
+  // If the values lie near a grid, its minimum can be narrower than the distance between rows.
+  for (int64_t k = 1; k < codes; ++k) {
+    const Candidate grid = limits.on_farthest(k);
+    if (grid.step <= largest) starts.push_back(moments.at(grid.below, grid.step));
   }
   const auto kept = std::min(
       starts.size(), static_cast<size_t>(std::clamp(4096 / codes, kFewestStarts, kMostStarts)));
@@ -153,6 +213,13 @@ Candidate search(
       move = std::max<int64_t>(move / 2, std::min<int64_t>(move, 1));
       change *= 0.5;
     }
+    while (true) {  // to the minimum between two changes of a bin's code
+      const double step = moments.best_step(here);
+      if (!(step > 0.0 && step <= largest)) break;
+      const Candidate next = moments.at(here.below, step);
+      if (!(next.error < here.error)) break;
+      here = next;
+    }
     if (here.error < best.error) best = here;
   }
   return best;
@@ -176,24 +243,29 @@ Range HistogramObserver::choose_range(const Bins& bins, const QType& type, QSche
     return static_cast<float>(std::clamp(length * width, -kMost, kMost));
   };
 
-  Range best;
+  // Steps of up to twice the length that covers all values: if the values lie on a grid, the best
+  // codes lie on it, too, and some may be unused.
+  Limits limits{codes, 0, 0, low, high};
+  double largest = 0.0;
   if (scheme == QScheme::kSymmetric) {
-    const int64_t below = type.is_signed ? -type.qmin() : (type.qmax() + 1) / 2;
-    const auto above = static_cast<double>(codes - 1 - below);
-    const double largest = std::max(low / static_cast<double>(below), high / above);
-    const double step = search(moments, codes, below, below, largest).step;
-    best.max = real(0.5 * step * static_cast<double>(codes - 1));
-    best.min = -best.max;
+    limits.fewest = limits.most = type.is_signed ? -type.qmin() : (type.qmax() + 1) / 2;
+    const auto above = static_cast<double>(codes - 1 - limits.most);
+    largest = 2.0 * std::max(low / static_cast<double>(limits.most), high / above);
   } else {
-    // If all values lie on one side of 0, so do all codes. Otherwise the codes that cover the
-    // values may extend past them by one step, because 0 is a code.
-    const int64_t fewest = high > 0.0 ? 0 : codes - 1;
-    const int64_t most = low > 0.0 ? codes - 1 : 0;
-    const auto steps = static_cast<double>(fewest == most ? codes - 1 : codes - 2);
-    const Candidate chosen = search(moments, codes, fewest, most, (low + high) / steps);
-    best.min = real(-static_cast<double>(chosen.below) * chosen.step);
-    best.max = real(static_cast<double>(codes - 1 - chosen.below) * chosen.step);
+    // If all values lie on one side of 0, so do all codes.
+    limits.fewest = high > 0.0 ? 0 : codes - 1;
+    limits.most = low > 0.0 ? codes - 1 : 0;
+    largest = 2.0 * (low + high) / static_cast<double>(codes - 1);
   }
+  const std::optional<Candidate> grid = exact_grid(bins, limits);
+  const Candidate chosen = grid ? *grid : search(moments, limits, largest);
+  const auto above = static_cast<double>(codes - 1 - chosen.below);
+  Range best{real(-static_cast<double>(chosen.below) * chosen.step), real(above * chosen.step)};
+  if (scheme == QScheme::kSymmetric) {
+    best.max = real(0.5 * chosen.step * static_cast<double>(codes - 1));
+    best.min = -best.max;
+  }
+  if (grid) return best;
   const bool better =
       exact_error(bins, best, type, scheme) < exact_error(bins, bins.range, type, scheme);
   return better ? best : bins.range;

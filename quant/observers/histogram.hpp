@@ -20,9 +20,11 @@ struct HistogramOptions {
 /// bin's centre. x' is x after quantizing and dequantizing it by equations (3) and (1), with the
 /// parameters that equation (2) gives for the range. A range that cuts off rare values makes the
 /// rounding error of all other values smaller.   docs/quantization.md (14)
-/// The search has two variables: the number of codes below 0, and the distance between codes. It
-/// evaluates a coarse grid, then refines the best points with step sizes that halve down to one
-/// code and one bin. The range is [min, max] of the data unless another range is better. It is also
+/// If the values lie on a grid that the codes can have, the range is that of the grid. Otherwise, a
+/// search has two variables: the number of codes below 0, and the distance between codes. It
+/// evaluates a coarse grid and the distances that put a code on the farthest value, then refines
+/// the best points with step sizes that halve down to one code and one bin, and last by least
+/// squares. The range is [min, max] of the data unless another range is better. It is also
 /// [min, max] if there are more codes than bins, because the counts then say nothing about rounding
 /// errors.
 /// Source: the objective of PyTorch's HistogramObserver. That observer assumes that values are

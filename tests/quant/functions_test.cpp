@@ -124,7 +124,7 @@ TEST_CASE("a function that overflows is an error that names its layer", "[quant]
   for (int64_t i = 0; i < 3; ++i) bias.mutable_data()[i] = 800.0f;
   const Tensor example = random_images({2, 3}, 1);
   prepare_qat(net, example, QConfig::int8());
-  QUANTRAIN_CHECK_ERROR(net(example), DataError, "[1] moving_average observer: the batch holds");
+  QUANTRAIN_CHECK_ERROR(net(example), DataError, "[1] recent_min_max observer: the batch holds");
 }
 
 }  // namespace quantrain::quant
