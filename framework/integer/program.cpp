@@ -121,15 +121,14 @@ class Validator {
   static void check_origin(const std::string& where, const Step& step) {
     const std::vector<float>& scale = step.origin.weight_scale;
     const int64_t channels = weight_channels(step.operation);
-    const bool fits =
-        scale.empty() || (channels > 0 && (scale.size() == 1 || std::ssize(scale) == channels));
+    bool fits = scale.size() <= 1 || std::ssize(scale) == channels;
+    for (const float s : scale) fits = fits && channels > 0 && s > 0.0f && std::isfinite(s);
     if (!fits) {
       throw GraphError(
-          where, scale.size(), " scales of weights do not fit ", channels, " channels of weights");
-    }
-    for (const float s : scale) {
-      if (!(s > 0.0f && std::isfinite(s)))
-        throw QuantError(where, "a scale of weights must be positive and finite, got ", s);
+          where,
+          "scales of weights must be positive and finite, one in all or one for each of ",
+          channels,
+          " channels of weights");
     }
   }
 

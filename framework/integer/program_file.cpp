@@ -143,16 +143,15 @@ void write(JsonWriter& json, size_t i, const Step& step, TensorFile& file) {
     json.member("inputs", step.inputs);
     json.member("output", step.output);
     json.member("members", [&] { json.object(members); });
-    if (step.origin.about.empty()) return;
+    const auto& [about, weight_scale] = step.origin;
+    if (!weight_scale.empty()) json.member("weight_scale", weight_scale);
+    if (about.empty()) return;
     json.member("origin", [&] {
       json.object([&] {
-        for (const auto& [name, text] : step.origin.about) json.member(name, text);
+        for (const auto& [name, text] : about) json.member(name, text);
       });
     });
   });
-  const std::vector<float>& scale = step.origin.weight_scale;
-  if (scale.empty()) return;
-  file.add<float>(std::to_string(i) + ".weight_scale", {std::ssize(scale)}, scale);
 }
 
 // --- reading
@@ -322,16 +321,6 @@ Value value_from(JsonValue json, size_t position) {
   return value;
 }
 
-std::map<std::string, std::string> texts_from(JsonValue json, const std::string& where) {
-  std::map<std::string, std::string> texts;
-  for (const auto& [name, value] : json.members()) {
-    if (value.text()) texts.emplace(name, *value.text());
-  }
-  if (!json.is_object() || std::ssize(texts) != json.size())
-    throw DataError(where, "\"origin\" is ", json, ", expected an object of texts");
-  return texts;
-}
-
 Step step_from(JsonValue json, size_t position, Tensors& tensors) {
   Reader reader(json, "step " + std::to_string(position));
   Step step;
@@ -351,9 +340,14 @@ Step step_from(JsonValue json, size_t position, Tensors& tensors) {
   });
   if (!known) throw DataError(reader.where(), "unknown type of layer \"", name, "\"");
   numbers.finish();
-  if (reader.has("origin")) step.origin.about = texts_from(reader.at("origin"), reader.where());
-  const std::string scale = std::to_string(position) + ".weight_scale";
-  if (tensors.has(scale)) step.origin.weight_scale = tensors.take<float>(scale);
+  if (reader.has("origin")) {
+    Reader origin(reader.at("origin"), reader.where());
+    for (const auto& [key, value] : reader.at("origin").members())
+      step.origin.about[std::string(key)] = origin.text(key);
+    origin.finish();
+  }
+  if (reader.has("weight_scale"))
+    step.origin.weight_scale = reader.reals32("weight_scale", kMostEntries);
   reader.finish();
   return step;
 }

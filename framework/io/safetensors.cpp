@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 #include <optional>
+#include <tuple>
 
 #include "framework/core/error.hpp"
 #include "framework/core/file.hpp"
@@ -171,8 +172,8 @@ TensorFile parse(int64_t file_size, const Reader& read_some) {
     }
   }
 
-  std::stable_sort(ranges.begin(), ranges.end(), [](const Placed& a, const Placed& b) {
-    return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
+  std::sort(ranges.begin(), ranges.end(), [](const Placed& a, const Placed& b) {
+    return std::tie(a.begin, a.end, a.entry.name) < std::tie(b.begin, b.end, b.entry.name);
   });
   int64_t covered = 0;
   for (const Placed& range : ranges) {

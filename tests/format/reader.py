@@ -155,18 +155,12 @@ class Tensors:
         self.tensors = tensors
         self.taken = set()
 
-    def take_as_stored(self, name, dtype):
+    def take(self, name, dtype):
         require(name in self.tensors, "no tensor " + name)
         array = self.tensors[name]
         require(array.dtype == np.dtype(dtype) and array.ndim == 1 and array.size > 0, "tensor " + name)
         self.taken.add(name)
-        return array
-
-    def take(self, name, dtype):
-        return self.take_as_stored(name, dtype).astype(np.int64)
-
-    def floats_if_there(self, name):
-        return self.take_as_stored(name, "<f4") if name in self.tensors else None
+        return array.astype(np.int64)
 
     def take_if_there(self, name, dtype):
         return self.take(name, dtype) if name in self.tensors else None
@@ -237,9 +231,6 @@ def read_product(op, position, tensors, outputs, length):
     w = np.where(w >= 1 << (width - 1), w - (1 << width), w)
     require(w.min() >= -(1 << (bits - 1)) and w.max() < 1 << (bits - 1), "a weight of too many bits")
     op["weight"] = w.reshape(outputs, length)
-    scale = tensors.floats_if_there("%d.weight_scale" % position)
-    if scale is not None:
-        require(scale.size in (1, outputs) and np.isfinite(scale).all() and scale.min() > 0, "scales of weights")
     op["zero_x"] = whole(op["zero_x"], 0, 255)
     bias = tensors.take_if_there("%d.bias" % position, "<i4")
     op["bias"] = np.zeros(outputs, np.int64) if bias is None else bias
@@ -289,12 +280,13 @@ def read_window(op, pool):
 
 def read_step(entry, position, tensors):
     """A step, with the number of elements of its inputs and output, and their zero points (None: any)."""
-    members(entry, ("type", "inputs", "output", "members"), ("origin",))
+    members(entry, ("type", "inputs", "output", "members"), ("weight_scale", "origin"))
     origin = entry.get("origin", {})
     require(type(origin) is dict and all(type(text) is str for text in origin.values()), "an origin")
     require(type(entry["type"]) is str and entry["type"] in MEMBERS, "type %r" % (entry["type"],))
     kind = entry["type"]
     product = kind in ("quantized_linear", "quantized_conv2d")
+    scales = ()
     optional = ("output",) if product else ()
     required = MEMBERS[kind]
     if kind == "quantized_add" and type(entry["members"]) is dict and "operands" in entry["members"]:
@@ -367,12 +359,14 @@ def read_step(entry, position, tensors):
         rows, inputs, outputs = (whole(op[n], 1, MOST_ELEMENTS) for n in ("rows", "inputs", "outputs"))
         sizes, y_size = [rows * inputs], rows * outputs
         read_product(op, position, tensors, outputs, inputs)
+        scales = (1, outputs)
     if kind in WINDOWED:
         size, y_size = read_window(op, kind != "quantized_conv2d")
         sizes = [size]
     if kind == "quantized_conv2d":
         length = op["kh"] * op["kw"] * (op["c"] // op["groups"])
         read_product(op, position, tensors, op["o"], length)
+        scales = (1, op["o"])
     if kind == "quantized_avg_pool2d":
         require(op["kh"] * op["kw"] <= INT32 // 255, "an average of too many")
         zeros = [whole(op["zero_x"], 0, 255)]
@@ -392,6 +386,9 @@ def read_step(entry, position, tensors):
         step["zero_y"] = op["y"]["zero_point"]
     require(max(sizes + [y_size]) <= MOST_ELEMENTS, "too many elements")
     step.update(sizes=sizes, zeros=zeros, y_size=y_size)
+    if "weight_scale" in entry:
+        scale = list_of(entry["weight_scale"], real32, MOST_VALUES)
+        require(len(scale) in scales and min(scale) > 0, "scales of weights")
     return step
 
 

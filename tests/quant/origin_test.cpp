@@ -89,14 +89,12 @@ TEST_CASE("scales of weights that do not fit their step are refused", "[quant][o
     validate(changed);
   };
   with(0, {0.5f});
-  QUANTRAIN_CHECK_ERROR(with(0, std::vector<float>(7, 0.5f)),
-                        GraphError,
-                        "7 scales of weights do not fit 8 channels of weights");
-  QUANTRAIN_CHECK_ERROR(with(1, {0.5f}), GraphError, "1 scales of weights do not fit 0 channels");
-  for (const float bad : {0.0f, -1.0f, std::numeric_limits<float>::infinity()}) {
-    QUANTRAIN_CHECK_ERROR(
-        with(0, {bad}), QuantError, "a scale of weights must be positive and finite");
-  }
+  const std::string fits =
+      "scales of weights must be positive and finite, one in all or one for each of ";
+  QUANTRAIN_CHECK_ERROR(with(0, std::vector<float>(7, 0.5f)), GraphError, fits + "8 channels");
+  QUANTRAIN_CHECK_ERROR(with(1, {0.5f}), GraphError, fits + "0 channels");
+  for (const float bad : {0.0f, -1.0f, std::numeric_limits<float>::infinity()})
+    QUANTRAIN_CHECK_ERROR(with(0, {bad}), GraphError, fits + "8 channels");
 }
 
 TEST_CASE("dead channels leave with the scales of their weights", "[quant][origin]") {
