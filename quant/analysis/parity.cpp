@@ -9,6 +9,7 @@
 #include "framework/core/error.hpp"
 #include "framework/core/rounding.hpp"
 #include "framework/integer/dead_channels.hpp"
+#include "quant/analysis/batch_part.hpp"
 #include "quant/lowering/lowering.hpp"
 #include "quant/prepare/input_quantize.hpp"
 #include "quant/prepare/prepare.hpp"
@@ -99,25 +100,6 @@ std::vector<float> raw_values(const Tensor& batch, const integer::InputFeatures&
     raw[i] = integer::raw_value(raw[i], features.offset[f], features.scale[f]);
   }
   return raw;
-}
-
-/// Samples [first, first + n), with their codes if the batch has codes.
-Tensor samples(const Tensor& batch, int64_t first, int64_t n) {
-  std::vector<int64_t> extents(batch.shape().begin(), batch.shape().end());
-  const int64_t size = batch.elements() / extents[0];
-  extents[0] = n;
-  const Shape shape(extents);
-  const std::shared_ptr<const Codes> codes = input_codes(batch);
-  if (codes == nullptr) {
-    const Floats values = batch.floats();
-    return Tensor::from(shape, {values.data() + first * size, static_cast<size_t>(n * size)});
-  }
-  auto part = std::make_shared<Codes>(Codes{.bytes = Buffer<uint8_t>(n * size),
-                                            .storage = codes->storage,
-                                            .params = codes->params,
-                                            .features = codes->features});
-  std::copy_n(codes->u8() + first * size, n * size, part->bytes.data());
-  return Tensor::decoded(shape, std::move(part));
 }
 
 Parity verify_chunk(Module& net, const IntegerModel& model, const std::vector<Tensor>& batches) {
@@ -290,7 +272,7 @@ Parity verify_parity(Module& net, const IntegerModel& model, const std::vector<T
   for (int64_t first = 0; first < n; first += IntegerModel::kChunk) {
     std::vector<Tensor> chunk;
     for (const Tensor& batch : batches)
-      chunk.push_back(samples(batch, first, std::min(IntegerModel::kChunk, n - first)));
+      chunk.push_back(batch_part(batch, first, std::min(IntegerModel::kChunk, n - first)));
     total.add(verify_chunk(net, model, chunk));
   }
   return total;

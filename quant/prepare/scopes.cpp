@@ -90,6 +90,10 @@ void SlotScope::choose_calibrated() const {
   }
 }
 
+void SlotScope::set(const std::vector<Phased*>& slots, Kind kind) {
+  for (Phased* slot : slots) slot->scope_ = kind;
+}
+
 SlotScope::~SlotScope() {
   const bool complete = std::uncaught_exceptions() == exceptions_;
   // If two layers share a slot, before_ lists it twice, and only the first entry holds the original

@@ -61,6 +61,8 @@ class SlotScope {
   using Kind = Phased::ScopeKind;
   /// anew: for a Calibration, see CalibrationOptions.
   SlotScope(Module& net, Kind kind, bool anew = true);
+  /// Gives some of the slots another scope, which the destructor ends, too.
+  static void set(const std::vector<Phased*>& slots, Kind kind);
   ~SlotScope();
   /// Phased::choose_calibrated() of every slot whose outermost Calibration this is.
   void choose_calibrated() const;
@@ -82,6 +84,19 @@ class DeployedMode : SlotScope {
  public:
   [[nodiscard]] explicit DeployedMode(Module& net)
       : SlotScope(net, Kind::kDeployed), evaluation_(net) {}
+
+ private:
+  EvaluationMode evaluation_;
+};
+
+/// While it lives, only these slots of the network quantize, as in a DeployedMode. All others
+/// compute in float, so the result shows what the quantization of these slots alone costs.
+class PartlyDeployedMode : SlotScope {
+ public:
+  [[nodiscard]] PartlyDeployedMode(Module& net, const std::vector<Phased*>& deployed)
+      : SlotScope(net, Kind::kFloat), evaluation_(net) {
+    set(deployed, Kind::kDeployed);
+  }
 
  private:
   EvaluationMode evaluation_;

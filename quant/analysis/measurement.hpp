@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "framework/autograd/graph.hpp"
+#include "framework/data/batch.hpp"
+#include "framework/integer/integer_model.hpp"
+#include "quant/analysis/diagnose.hpp"
+#include "quant/analysis/tally.hpp"
+#include "quant/lowering/lowering.hpp"
+#include "quant/prepare/phase.hpp"
+
+namespace quantrain::quant {
+
+/// The weights of a product whose node in a deployed pass is `node`: what quantization costs them.
+/// in_float: the weight and bias that the layer owns. Sets everything but bias_share.
+WeightsDiagnosis diagnose_weights(Module& layer, const GraphNode& node, const Weights& in_float);
+
+/// Collects a Diagnosis, without its findings, batch by batch.
+class Measurement {
+ public:
+  /// Throws: as diagnose().
+  Measurement(Module& net, const DiagnoseOptions& options);
+
+  /// Whether no more samples are wanted.
+  bool full() const { return result_.samples >= options_.samples; }
+  void add(const Batch& batch);
+  Diagnosis finish();
+
+ private:
+  struct Row {
+    Row(const std::string& name, int64_t channels) : tally(name, channels) {}
+    LayerDiagnosis layer;
+    Tally tally;
+    std::vector<Phased*> slots;
+    int product = -1;  // node of the product in a deployed pass
+    SignalNoise alone;
+    std::vector<SignalNoise> at_outputs;  // the noise of this layer alone
+  };
+  struct Part {
+    std::vector<Tensor> inputs;
+    std::span<const int32_t> labels;
+    std::vector<Tensor> targets;
+  };
+
+  void start(const Graph& deployed, const Graph& floats, const Lowered& lowered);
+  Row make_row(const Graph& deployed, const Lowered& lowered, size_t value) const;
+  void add(const Part& part);
+  void add_alone(const Part& part);
+  void add_integers(const Graph& deployed, const Lowered& lowered, std::vector<Tensor>& outputs);
+  void add_classes(const Part& part, const Tensor& floats, const Tensor& sim, const Tensor& ints);
+  void add_targets(const Part& part, const Graph& floats, const std::vector<Tensor>& integers);
+  void add_worst(const Part& part, const Tensor& floats, const Tensor& integers);
+
+  Module& net_;
+  DiagnoseOptions options_;
+  Diagnosis result_;
+  std::optional<IntegerModel> model_;
+  std::vector<Row> rows_;
+  std::vector<int> output_rows_;
+  std::vector<std::vector<SignalNoise>> target_errors_;  // of output and channel: float, integers
+  std::vector<int64_t> target_rows_;
+  int64_t alone_ = 0;  // samples
+};
+
+}  // namespace quantrain::quant
