@@ -104,9 +104,10 @@ struct LayerDiagnosis {
   double codes_central = 0.0;  ///< codes within floats.central
   double codes_range = 0.0;    ///< codes within floats.range
 
-  int64_t channels = 0;        ///< along the last axis
-  int64_t constant = 0;        ///< channels whose integers never change
-  int64_t constant_float = 0;  ///< channels whose float values never change
+  int64_t channels = 0;                 ///< along the last axis
+  std::vector<Range> channel_ranges{};  ///< of the float values; empty if there are none
+  int64_t constant = 0;                 ///< channels whose integers never change
+  int64_t constant_float = 0;           ///< channels whose float values never change
   /// The largest |value| of a channel, divided by the lower median of those that are not 0.
   double largest_to_median = 1.0;
   int64_t largest_channel = 0;

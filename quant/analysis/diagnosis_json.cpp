@@ -64,6 +64,11 @@ void write(JsonWriter& json, const LayerDiagnosis& layer) {
       json.member("saturation_share", layer.saturation_share);
       json.member("codes_central", layer.codes_central);
       json.member("codes_range", layer.codes_range);
+      json.member("channel_ranges", [&] {
+        json.list([&] {
+          for (const Range& range : layer.channel_ranges) write(json, range);
+        });
+      });
       json.member("constant_float", layer.constant_float);
       json.member("largest_to_median", layer.largest_to_median);
       json.member("largest_channel", layer.largest_channel);
@@ -125,6 +130,7 @@ void write(JsonWriter& json, const Finding& finding) {
   json.object([&] {
     json.member("kind", to_string(finding.kind));
     json.member("layer", finding.layer);
+    if (!finding.operand.empty()) json.member("operand", finding.operand);
     json.member("number", finding.number);
     json.member("bits_lost", finding.bits_lost);
     json.member("cause", finding.cause);

@@ -25,8 +25,9 @@ std::string_view to_string(FindingKind kind);
 
 struct Finding {
   FindingKind kind = FindingKind::kTooFewBits;
-  std::string layer;    ///< path, as in LayerDiagnosis
-  double number = 0.0;  ///< the measure that made it a finding; cause says what it is
+  std::string layer;      ///< path, as in LayerDiagnosis
+  std::string operand{};  ///< kUnequalOperands: path of the operand that loses
+  double number = 0.0;    ///< the measure that made it a finding; cause says what it is
   /// The bits of precision that the values lose by it. Findings are sorted by it.
   double bits_lost = 0.0;
   std::string cause;

@@ -24,8 +24,8 @@ constexpr double kCutOff = 1.5;
 constexpr double kCutOffNoise = 0.01;
 // Operands within two bits of each other are common: sums of different layers.
 constexpr double kOperandBits = 3.0;
-// Half of the channels or more: a trained ReLU layer with a good learning rate loses a tenth.
-constexpr double kMostChannels = 0.5;
+// An easy task leaves more than half of a wide layer unused.
+constexpr double kMostChannels = 0.75;
 constexpr int64_t kFewestValues = 8;  // of a channel, before it is called constant
 // The median channel keeps a sixteenth of the codes: it loses 4 of its bits.
 constexpr double kOutlier = 16.0;
@@ -77,7 +77,8 @@ class Finder {
            double bits_lost,
            std::string cause,
            std::string advice) {
-    found_.push_back({kind, layer.name, measure, bits_lost, std::move(cause), std::move(advice)});
+    found_.push_back(
+        {kind, layer.name, "", measure, bits_lost, std::move(cause), std::move(advice)});
   }
 
   bool has_finding(const LayerDiagnosis& layer) const {
@@ -228,6 +229,7 @@ class Finder {
             worst->name + "\" by " + number_text(std::exp2(lost)) +
             " and divide the next layer's weights by it (treat() does it), or replace the "
             "concatenation by the Add of two layers");
+    found_.back().operand = worst->name;
   }
 
   void add_stuck(const LayerDiagnosis& layer,
@@ -265,7 +267,7 @@ class Finder {
     if (layer.slot.empty() && !layer.weights) return;
     if (layer.floats.values < kFewestValues * layer.channels) return;
     if (static_cast<double>(layer.constant) <= kMostChannels * channels) return;
-    const bool in_float = static_cast<double>(layer.constant_float) > kMostChannels * channels;
+    const bool in_float = 2 * layer.constant_float > layer.constant;
     add(FindingKind::kDeadLayer,
         layer,
         static_cast<double>(layer.constant),

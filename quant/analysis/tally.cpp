@@ -180,6 +180,7 @@ void Tally::describe(LayerDiagnosis& row) const {
     values += channel.values;
     if (!has_floats_) continue;
     row.constant_float += channel.floats.min == channel.floats.max ? 1 : 0;
+    row.channel_ranges.push_back(channel.floats);
     largest.push_back(static_cast<double>(std::max(-channel.floats.min, channel.floats.max)));
     noise += channel.noise;
     signal += channel.squares;

@@ -1,0 +1,314 @@
+#include "quant/analysis/treat.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <ostream>
+#include <utility>
+
+#include "framework/core/error.hpp"
+#include "framework/core/text_table.hpp"
+#include "layers/record_graph.hpp"
+#include "quant/analysis/number_text.hpp"
+#include "quant/analysis/rescale.hpp"
+#include "quant/prepare/prepare.hpp"
+#include "quant/prepare/scopes.hpp"
+
+namespace quantrain::quant {
+namespace {
+
+// Channels up to this many times the median keep enough codes.
+constexpr float kEqualEnough = 4.0f;
+
+/// Plain floats, divided by a number, as codes of a range. Values outside saturate.
+class Recoded : public BatchSource {
+ public:
+  Recoded(std::shared_ptr<const BatchSource> source, Range range, float divisor)
+      : source_(std::move(source)),
+        params_(integer::input_params(range, "treat")),
+        divisor_(divisor) {}
+
+  std::optional<int64_t> samples() const override { return source_->samples(); }
+  bool any_order() const override { return source_->any_order(); }
+  Reader read(const Pass& pass) const override {
+    return [reader = source_->read(pass), params = params_, divisor = divisor_](
+               std::span<const int64_t> indices) {
+      Batch batch = reader(indices);
+      if (batch.size() == 0) return batch;
+      const Floats x = batch.input.floats();
+      std::vector<float> values(x.data(), x.data() + x.size());
+      for (float& value : values) value /= divisor;
+      auto codes = std::make_shared<Codes>();
+      codes->bytes = Buffer<uint8_t>(x.size());
+      codes->params = params;
+      integer::encode_input(
+          values, params, {}, {codes->bytes.data(), values.size()}, "treat", nullptr);
+      batch.input = Tensor::decoded(batch.input.shape(), std::move(codes));
+      return batch;
+    };
+  }
+
+ private:
+  std::shared_ptr<const BatchSource> source_;
+  QParams params_;
+  float divisor_;
+};
+
+bool has_codes(const DataLoader& data) { return input_codes((*data.begin()).input) != nullptr; }
+
+std::unique_ptr<Module> float_copy(const Module& net, const Recipe& recipe) {
+  if (recipe.make == nullptr) throw GraphError("treat", "Recipe::make is null");
+  std::unique_ptr<Module> copy = recipe.make();
+  if (copy == nullptr) throw GraphError("treat", "Recipe::make returned null");
+  const auto copy_all = [](std::vector<NamedState> to, const std::vector<NamedState>& from) {
+    for (NamedState& entry : to) {
+      const auto same = std::find_if(from.begin(), from.end(), [&](const NamedState& other) {
+        return other.name == entry.name;
+      });
+      if (same == from.end()) {
+        throw GraphError("treat",
+                         "Recipe::make makes another network: the prepared one has no \"",
+                         entry.name,
+                         '"');
+      }
+      entry.copy_values(*same);
+    }
+  };
+  copy_all(copy->named_parameters(), net.named_parameters());
+  copy_all(copy->named_buffers(), net.named_buffers());
+  return copy;
+}
+
+/// One attempt: what is changed before the network is prepared again.
+class Attempt {
+ public:
+  Attempt(Module& net, const DataLoader& data, Treatment& treatment, const Recipe& recipe)
+      : net_(net),
+        given_(data),
+        recipe_(recipe),
+        treatment_(treatment),
+        finding_(treatment.finding),
+        floats_(float_copy(net, recipe)),
+        config_(recipe.config),
+        data_(data) {}
+
+  void run(const DiagnoseOptions& options) {
+    change();
+    if (recipe_.train) recipe_.train(*floats_);
+    prepare_ptq(*floats_, (*data_.begin()).inputs(), config_);
+    calibrate(*floats_, data_);
+    treatment_.after = diagnose(*floats_, data_, options);
+    treatment_.config = config_;
+    treatment_.net = std::move(floats_);
+  }
+
+ private:
+  const LayerDiagnosis& layer() const { return treatment_.before.layer(finding_.layer); }
+
+  LayerConfig& settings() {
+    const std::string type(net_.find(finding_.layer).type());
+    const LayerConfig own = config_.of(type, finding_.layer);
+    return config_.layers.emplace(finding_.layer, own).first->second;
+  }
+
+  void change() {
+    switch (finding_.kind) {
+      case FindingKind::kInputSpikes: return encode(layer().floats.central, 1.0f);
+      case FindingKind::kInputNormalization: return normalize();
+      case FindingKind::kRareCutOff:
+        if (layer().is_input) return encode(layer().floats.range, 1.0f);
+        settings().activation.observer = MinMaxOptions{};
+        treatment_.done = "a range that holds all values (MinMaxOptions)";
+        return;
+      case FindingKind::kFarRange: return shift();
+      case FindingKind::kUnequalOperands: return scale_operand();
+      case FindingKind::kUnequalOutputs: return scale_outputs();
+      case FindingKind::kDeadLayer: return revive();
+      case FindingKind::kOutlierWeights:
+        settings().weight.per_channel = true;
+        treatment_.done = "a scale for each channel of the weights";
+        return;
+      case FindingKind::kOutlierChannel: return scale_outliers();
+      case FindingKind::kStuckScale:
+        settings().weight.estimator = Estimator::kClamped;
+        settings().activation.estimator = Estimator::kClamped;
+        treatment_.done = "scales from the values, not learned";
+        return;
+      case FindingKind::kTooFewBits: return add_bits();
+    }
+  }
+
+  /// Codes of another range, from raw values divided by a number.
+  void encode(Range range, float divisor) {
+    if (recipe_.encode != nullptr) {
+      data_ = recipe_.encode(range);
+    } else if (!has_codes(given_)) {
+      data_ =
+          DataLoader{std::make_shared<Recoded>(given_.source(), range, divisor), given_.options()};
+    } else {
+      throw QuantError("treat",
+                       "the data are codes of another range: set Recipe::encode, which encodes the "
+                       "raw values for a range");
+    }
+    config_.input_range.reset();
+    treatment_.done = "the input's range is [" + number_text(range.min) + ", " +
+                      number_text(range.max) + ']' +
+                      (divisor == 1.0f ? "" : ", values divided by " + number_text(divisor));
+  }
+
+  void normalize() {
+    const Range covered = layer().params->float_range();
+    const Range seen = layer().floats.range;
+    if (layer().saturated() == 0.0) return encode(seen, 1.0f);
+    encode(covered,
+           std::max(seen.max / std::max(covered.max, 1e-30f),
+                    covered.min < 0.0f ? seen.min / covered.min : 0.0f));
+  }
+
+  void shift() {
+    std::vector<float> offset;
+    for (const Range& range : layer().channel_ranges)
+      offset.push_back(0.5f * range.min + 0.5f * range.max);
+    shift_channels(*floats_, place_of(net_, treatment_.before, finding_.layer), offset);
+    treatment_.done = "the middle of each channel moved into the next layer's bias";
+  }
+
+  void scale_operand() {
+    const Place place = place_of(net_, treatment_.before, finding_.operand);
+    const auto factor = static_cast<float>(std::exp2(finding_.bits_lost));
+    scale_channels(
+        *floats_, place, std::vector<float>(static_cast<size_t>(place.channels), factor));
+    treatment_.done = "\"" + finding_.operand + "\" multiplied by " + number_text(factor) +
+                      ", the weights that read it divided by it";
+  }
+
+  void scale_outliers() {
+    std::vector<float> largest;
+    for (const Range& range : layer().channel_ranges)
+      largest.push_back(std::max(-range.min, range.max));
+    std::vector<float> sorted = largest;
+    std::erase(sorted, 0.0f);
+    std::sort(sorted.begin(), sorted.end());
+    const float enough = kEqualEnough * sorted[(sorted.size() - 1) / 2];
+    std::vector<float> factor;
+    for (const float value : largest) factor.push_back(value > enough ? enough / value : 1.0f);
+    scale_channels(*floats_, place_of(net_, treatment_.before, finding_.layer), factor);
+    treatment_.done = "large channels divided, the weights that read them multiplied";
+  }
+
+  void scale_outputs() {
+    std::vector<float> factor;
+    for (const OutputDiagnosis& output : treatment_.before.outputs)
+      factor.push_back(output.spread > 0.0 ? static_cast<float>(1.0 / output.spread) : 1.0f);
+    const Place place = place_of(net_, treatment_.before, finding_.layer);
+    if (static_cast<int64_t>(factor.size()) != place.channels)
+      throw QuantError(finding_.layer, "gives only some of the network's outputs");
+    scale_channels(*floats_, place, factor);
+    treatment_.done = "each output divided by its spread: multiply the results by it";
+  }
+
+  void revive() {
+    const bool in_float = 2 * layer().constant_float > layer().constant;
+    if (!in_float) {
+      settings().activation.observer = PercentileOptions{};
+      treatment_.done = "a range of most values (PercentileOptions)";
+      return;
+    }
+    const Place place = place_of(net_, treatment_.before, finding_.layer);
+    const Graph graph = record_graph(*floats_, (*data_.begin()).inputs());
+    const GraphNode* made = nullptr;
+    for (const GraphNode& node : graph.nodes()) {
+      if (node.scope() == place.affine) made = &node;
+    }
+    if (made == nullptr) throw QuantError(finding_.layer, "its values were not found");
+    const Floats values = made->output.floats();
+    Tensor bias = parameter_of(*floats_, place.affine, "bias");
+    float* const own = bias.mutable_data();
+    const int64_t rows = made->output.elements() / place.channels;
+    for (int64_t c = 0; c < place.channels; ++c) {
+      const Range& range = layer().channel_ranges[static_cast<size_t>(c)];
+      if (range.min < range.max) continue;
+      double sum = 0.0;
+      for (int64_t row = 0; row < rows; ++row)
+        sum += static_cast<double>(values[row * place.channels + c]);
+      own[c] -= static_cast<float>(sum / static_cast<double>(rows));
+    }
+    treatment_.done = "biases of constant channels raised until half of their values pass";
+  }
+
+  void add_bits() {
+    LayerConfig& own = settings();
+    const bool has_weights = layer().weights.has_value();
+    if (has_weights && (layer().slot.empty() || own.weight.bits <= own.activation.bits)) {
+      own.weight.bits = std::min(8, 2 * own.weight.bits);
+      treatment_.done = "weights of " + std::to_string(own.weight.bits) + " bits";
+    } else {
+      own.activation.bits = std::min(8, 2 * own.activation.bits);
+      treatment_.done = "an output of " + std::to_string(own.activation.bits) + " bits";
+    }
+  }
+
+  Module& net_;
+  const DataLoader& given_;
+  const Recipe& recipe_;
+  Treatment& treatment_;
+  const Finding& finding_;
+  std::unique_ptr<Module> floats_;
+  QConfig config_;
+  DataLoader data_;
+};
+
+}  // namespace
+
+bool Treatment::cured() const {
+  return std::none_of(after.findings.begin(), after.findings.end(), [&](const Finding& other) {
+    return other.kind == finding.kind && other.layer == finding.layer;
+  });
+}
+
+Treatment treat(Module& net,
+                const DataLoader& data,
+                const Finding& finding,
+                const Recipe& recipe,
+                const DiagnoseOptions& options) {
+  Treatment treatment;
+  treatment.finding = finding;
+  treatment.before = diagnose(net, data, options);
+  Attempt(net, data, treatment, recipe).run(options);
+  return treatment;
+}
+
+std::vector<Treatment> treat(Module& net,
+                             const DataLoader& data,
+                             const Diagnosis& report,
+                             const Recipe& recipe,
+                             const DiagnoseOptions& options) {
+  std::vector<Treatment> all;
+  for (const Finding& finding : report.findings)
+    all.push_back(treat(net, data, finding, recipe, options));
+  return all;
+}
+
+std::ostream& operator<<(std::ostream& stream, const Treatment& treatment) {
+  stream << to_string(treatment.finding.kind) << " in \"" << treatment.finding.layer
+         << "\": " << treatment.done << (treatment.cured() ? "\n" : " (still found)\n");
+  TextTable table("lrr");
+  table.add({"", "before", "after"});
+  const LayerDiagnosis& before = treatment.before.layer(treatment.finding.layer);
+  const LayerDiagnosis& after = treatment.after.layer(treatment.finding.layer);
+  table.add({treatment.finding.layer + ", dB",
+             number_text(before.snr_accumulated),
+             number_text(after.snr_accumulated)});
+  for (size_t i = 0; i < treatment.after.outputs.size(); ++i) {
+    table.add({treatment.after.outputs[i].name + ", rmse / spread",
+               number_text(treatment.before.outputs[i].relative),
+               number_text(treatment.after.outputs[i].relative)});
+  }
+  if (treatment.before.classes && treatment.after.classes) {
+    table.add({"accuracy",
+               number_text(treatment.before.classes->integers.accuracy()),
+               number_text(treatment.after.classes->integers.accuracy())});
+  }
+  return stream << table;
+}
+
+}  // namespace quantrain::quant

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "quant/analysis/diagnose.hpp"
+#include "quant/prepare/qconfig.hpp"
+
+namespace quantrain::quant {
+
+/// How to make a network again, to try something on it.
+struct Recipe {
+  /// Makes the network in float. Its values do not matter: treat() copies parameters and buffers of
+  /// the same names from the prepared network.
+  ///   .make = [] { return std::make_unique<Sequential>(my_network()); }
+  std::function<std::unique_ptr<Module>()> make;
+  QConfig config;  ///< with which the network was prepared
+  /// The data with another range of the input, such as
+  ///   .encode = [&](Range range) { return DataLoader{Dataset::from_floats(.., range, ..)}; }
+  /// Only needed where the advice is another range, and the data are codes.
+  std::function<DataLoader(Range)> encode = nullptr;
+  /// Trains the changed float network. Empty: no training.
+  std::function<void(Module&)> train = nullptr;
+};
+
+/// What became of a network after a finding's advice was followed.
+struct Treatment {
+  Finding finding;
+  std::string done;             ///< what was changed
+  QConfig config;               ///< of the treated network
+  std::shared_ptr<Module> net;  ///< the treated network, prepared, calibrated and frozen
+  Diagnosis before;
+  Diagnosis after;
+
+  /// Whether `after` no longer has a finding of this kind in this layer.
+  bool cured() const;
+};
+
+/// Follows the advice of a finding on a copy: makes the network in float, copies the state, changes
+/// what the finding says, prepares it by prepare_ptq, calibrates it with the data, and diagnoses
+/// again. A network that was trained in QAT is so compared with its quantization without training.
+/// `net` is left as it was. Parameters may change so that the float network still computes the same
+/// (channels divided by a factor that the next layer multiplies back; an offset moved into the next
+/// layer's bias). Two treatments change what it computes: outputs of unequal size are divided by
+/// their spread, and a dead layer's biases are raised (Recipe::train then trains it).
+/// Throws: GraphError if recipe.make is null or makes another network; QuantError if the advice
+/// cannot be followed automatically, naming what prevents it; what diagnose() throws.
+Treatment treat(Module& net,
+                const DataLoader& data,
+                const Finding& finding,
+                const Recipe& recipe,
+                const DiagnoseOptions& options = {});
+/// Treats each finding of a report, each on a copy of its own.
+std::vector<Treatment> treat(Module& net,
+                             const DataLoader& data,
+                             const Diagnosis& report,
+                             const Recipe& recipe,
+                             const DiagnoseOptions& options = {});
+
+/// Prints what was done, and the layer's and the outputs' numbers before and after.
+std::ostream& operator<<(std::ostream& stream, const Treatment& treatment);
+
+}  // namespace quantrain::quant
