@@ -36,6 +36,7 @@ struct Tensor::State {
   std::shared_ptr<Node> node;
   std::string name;
   TensorAccess::Companions companions;
+  TensorAccess::Least least;
   std::shared_ptr<const Rescaling> rescaling;
 
   /// Floats computed from the codes, or from the waiting result and the activation.
@@ -384,6 +385,10 @@ const TensorAccess::Companions& TensorAccess::companions(const Tensor& x) {
 void TensorAccess::set_companions(Tensor& x, Companions companions) {
   x.state().companions = std::move(companions);
 }
+
+const TensorAccess::Least& TensorAccess::least(const Tensor& x) { return x.state().least; }
+
+void TensorAccess::set_least(const Tensor& x, Least least) { x.state().least = std::move(least); }
 
 const std::shared_ptr<const Rescaling>& TensorAccess::rescaling(const Tensor& x) {
   return x.state().rescaling;

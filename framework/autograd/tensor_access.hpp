@@ -75,6 +75,13 @@ class TensorAccess {
   static const Companions& companions(const Tensor& x);
   static void set_companions(Tensor& x, Companions companions);
 
+  /// The domain of parameter x: the least value of each element. Optimizer::step() raises elements
+  /// that its update left below. An operation whose parameter has a domain, such as a learned
+  /// scale, sets the values in each backward pass. Null: any value is allowed.
+  using Least = std::shared_ptr<const std::vector<float>>;
+  static const Least& least(const Tensor& x);
+  static void set_least(const Tensor& x, Least least);
+
   /// The rescaling of the product that computed x; null if its weights were not rescaled. Results
   /// of other operations have none, except dropout(x).
   static const std::shared_ptr<const Rescaling>& rescaling(const Tensor& x);

@@ -164,6 +164,13 @@ void Optimizer::check_gradient(size_t i) const {
       "; to step anyway, set the option allow_nonfinite");
 }
 
+void Optimizer::keep_in_domain(size_t i) {
+  const TensorAccess::Least& least = TensorAccess::least(parameters_[i]);
+  if (least == nullptr || static_cast<int64_t>(least->size()) != parameters_[i].elements()) return;
+  float* const values = parameters_[i].mutable_data();
+  for (size_t k = 0; k < least->size(); ++k) values[k] = std::max(values[k], (*least)[k]);
+}
+
 void Optimizer::step() {
   const DefaultRounding rounding;
   const auto trained = [&](size_t i) { return parameters_[i].grad().defined(); };
@@ -184,7 +191,9 @@ void Optimizer::step() {
     if (trained(state.parameter)) check_loaded(state);
   }
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    if (trained(i)) update(i, parameters_[i], parameters_[i].grad());
+    if (!trained(i)) continue;
+    update(i, parameters_[i], parameters_[i].grad());
+    keep_in_domain(i);
   }
   for (State& state : state_) {
     if (trained(state.parameter) && !state.entry.holds_integers())

@@ -18,6 +18,8 @@ void check_leaves(const std::string& where, const char* what, const std::vector<
 /// Base class of optimizers, which update parameters from their gradients. A parameter without a
 /// gradient stays unchanged, and so does its state. One step with a NaN or infinite gradient would
 /// make weights NaN or infinite, too. So such a gradient is an error, unless the options allow it.
+/// Some parameters have a domain: the scales of quant::Estimator::kLearned are positive. step()
+/// puts a value that update() left below its least value back to it (projected gradient descent).
 /// For gradient accumulation, split a batch into k parts. Between zero_grad() and step(), run
 /// backward() on 1 / k times the loss of each part. backward() adds to the existing gradients.
 class Optimizer {
@@ -82,6 +84,7 @@ class Optimizer {
  private:
   void check_complete() const;
   void check_gradient(size_t i) const;
+  void keep_in_domain(size_t i);
 
   std::string name_;
   std::vector<Tensor> parameters_;

@@ -106,7 +106,7 @@ QParams FakeQuantize::params() const {
   QParams params{config_.type, config_.axis, {}, {}};
   for (int64_t c = 0; c < config_.channels; ++c) {
     params.scale.push_back(config_.estimator == Estimator::kLearned
-                               ? std::max(scale_.data()[c], kSmallestLearnedScale)
+                               ? learned_scale(scale_.data()[c])
                                : scale_.data()[c]);
     params.zero_point.push_back(static_cast<int32_t>(zero_point_.values()[static_cast<size_t>(c)]));
   }
@@ -290,10 +290,12 @@ Tensor FakeQuantize::forward(const Tensor& x) {
   }
   if (moves()) calibrate(x);
   if (DryRun::on() && !is_initialized()) return fake_quantize(x, start(x), options_for(x));
+  const bool learns =
+      config_.estimator == Estimator::kLearned && phase() == Phase::kTraining && !is_given();
+  if (learns && moves()) make_positive(scale_);
   const QParams current = params();
-  return config_.estimator == Estimator::kLearned && phase() == Phase::kTraining && !is_given()
-             ? fake_quantize_learned(x, scale_, current, options_for(x))
-             : fake_quantize(x, current, options_for(x));
+  return learns ? fake_quantize_learned(x, scale_, current, options_for(x))
+                : fake_quantize(x, current, options_for(x));
 }
 
 double FakeQuantize::quantization_noise(const Tensor& x) const {

@@ -204,8 +204,9 @@ Quantized quantize_wide(const Tensor& x, const QParams& params, bool want_mask) 
   const float* const values = in.data();
   for (int64_t i = 0; i < n; ++i) {
     if (!std::isfinite(values[i])) {
-      throw DataError(
-          where(), "input of the fake quantization has a NaN or an infinity at element ", i);
+      throw DataError(where(),
+                      "input of the fake quantization has a NaN or an infinity at element ",
+                      i);
     }
   }
   parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
@@ -259,43 +260,76 @@ class FakeQuantizeNode : public Node {
   Tensor passed(const Tensor& grad_y) const { return masked(grad_y, mask_); }
 
  private:
+  struct Sums {
+    double slopes = 0.0;      // of grad_y d y / d scale
+    double magnitudes = 0.0;  // of |x|
+  };
+
   // The size of the blocks is constant, and the blocks' sums are added in order. So any number of
   // threads gives the same bits.
-  Tensor grad_scale(const Tensor& grad_y) const {
+  std::vector<Sums> sums(const Tensor& grad_y) const {
     const Tensor& x = input(0);
     const Channels channels(x.shape(), params_);
     const int64_t n = x.elements();
     const size_t count = params_.scale.size();
     const int64_t blocks = (n + kGrain - 1) / kGrain;
-    std::vector<double> partial(static_cast<size_t>(blocks) * count, 0.0);
+    std::vector<Sums> partial(static_cast<size_t>(blocks) * count);
     const Floats values = x.floats();
     const float* const g = grad_y.data();
-    const int32_t qmin = params_.type.qmin();
-    const int32_t qmax = params_.type.qmax();
     parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
-      double* const sums = &partial[static_cast<size_t>(begin / kGrain) * count];
-      for (int64_t i = begin; i < end; ++i) {
-        const size_t c = channels.of(i);
-        const float ratio = values.data()[i] / params_.scale[c];
-        const float rounded = half_even(ratio);
-        const float code = rounded + static_cast<float>(params_.zero_point[c]);
-        const float slope =
-            code < static_cast<float>(qmin)   ? static_cast<float>(qmin - params_.zero_point[c])
-            : code > static_cast<float>(qmax) ? static_cast<float>(qmax - params_.zero_point[c])
-                                              : rounded - ratio;
-        sums[c] += static_cast<double>(g[i]) * static_cast<double>(slope);
+      Sums* const of_block = &partial[static_cast<size_t>(begin / kGrain) * count];
+      while (begin < end) {  // a run of values that share a scale
+        const int64_t next = std::min(end, (begin / channels.inner + 1) * channels.inner);
+        const size_t c = channels.of(begin);
+        add_run(next - begin, values.data() + begin, g + begin, c, of_block[c]);
+        begin = next;
       }
     });
+    std::vector<Sums> total(count);
+    for (size_t i = 0; i < partial.size(); ++i) {
+      total[i % count].slopes += partial[i].slopes;
+      total[i % count].magnitudes += partial[i].magnitudes;
+    }
+    return total;
+  }
+
+  void add_run(int64_t n, const float* x, const float* g, size_t c, Sums& to) const {
+    const float scale = params_.scale[c];
+    const auto zero = static_cast<float>(params_.zero_point[c]);
+    const auto qmin = static_cast<float>(params_.type.qmin());
+    const auto qmax = static_cast<float>(params_.type.qmax());
+    Sums local = to;
+    for (int64_t i = 0; i < n; ++i) {
+      const float ratio = x[i] / scale;
+      const float rounded = half_even(ratio);
+      const float code = rounded + zero;
+      const float slope = code < qmin ? qmin - zero : code > qmax ? qmax - zero : rounded - ratio;
+      local.slopes += static_cast<double>(g[i]) * static_cast<double>(slope);
+      local.magnitudes += std::abs(static_cast<double>(x[i]));
+    }
+    to = local;
+  }
+
+  Tensor grad_scale(const Tensor& grad_y) const {
+    const Channels channels(input(0).shape(), params_);
+    const int64_t n = input(0).elements();
+    const int32_t qmax = params_.type.qmax();
     const int64_t sharing = n / std::max<int64_t>(options_.samples * channels.count, 1);
     const double factor =
         1.0 / std::sqrt(static_cast<double>(std::max<int64_t>(sharing, 1)) * qmax);
+    const double values = static_cast<double>(n) / static_cast<double>(channels.count);
     Tensor grad = Tensor::empty(input(1).shape());
     float* const out = grad.mutable_data();
-    for (size_t c = 0; c < count; ++c) {
-      double sum = 0.0;
-      for (size_t b = 0; b < static_cast<size_t>(blocks); ++b) sum += partial[b * count + c];
-      out[c] = static_cast<float>(sum * factor);
+    auto least = std::make_shared<std::vector<float>>(params_.scale);
+    const std::vector<Sums> total = sums(grad_y);
+    for (size_t c = 0; c < total.size(); ++c) {
+      out[c] = static_cast<float>(total[c].slopes * factor);
+      const int32_t zero = params_.zero_point[c];
+      const int32_t farthest = std::max(qmax - zero, zero - params_.type.qmin());
+      if (total[c].magnitudes > 0.0)
+        (*least)[c] = learned_scale(static_cast<float>(total[c].magnitudes / (values * farthest)));
     }
+    TensorAccess::set_least(input(1), std::move(least));
     return grad;
   }
 
@@ -448,6 +482,14 @@ Tensor fake_quantize_chosen(const Tensor& x,
   }
   return record<ScaledFakeQuantizeNode>(
       std::move(result.y), {x, factor}, std::move(params), options, std::move(result.mask));
+}
+
+void make_positive(Tensor& scale) {
+  const float* const values = scale.data();
+  const auto changes = [](float value) { return value < kSmallestLearnedScale; };
+  if (std::none_of(values, values + scale.elements(), changes)) return;
+  float* const written = scale.mutable_data();
+  std::transform(written, written + scale.elements(), written, learned_scale);
 }
 
 Tensor fake_quantize_learned(const Tensor& x,

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <functional>
 
 #include "framework/arithmetic/quantize.hpp"
@@ -69,15 +71,18 @@ Tensor fake_quantize_chosen(const Tensor& x,
                             const FakeQuantizeOptions& options);
 
 /// fake_quantize with a learned scale (LSQ). The tensor `scale` gets the gradient; it has shape
-/// [1], or [C] along params.axis. The forward pass uses params.scale. The caller
-/// sets it to the values of `scale`, but raises values that are below kSmallestLearnedScale or so
-/// small that a quantized bias would exceed 2^30.
+/// [1], or [C] along params.axis. The forward pass uses params.scale. The caller sets it to
+/// learned_scale() of the values of `scale`, but raises values that are so small that a quantized
+/// bias would exceed 2^30.
 /// Gradient of `scale`: 1 / sqrt(n * qmax) times the sum over x of
 ///   grad_y * (half_even(x / s) - x / s)   if the code before the clamp lies in [qmin, qmax],
 ///   grad_y * (qmin - zero_point)          if it is lower,
 ///   grad_y * (qmax - zero_point)          if it is higher,
 /// where s = params.scale, and n is the number of elements of one sample that share a scale:
 /// x.elements() / (options.samples * scale.elements()).   docs/quantization.md (4)
+/// Domain of `scale`: the backward pass also sets the least value that an optimizer's step leaves
+/// in it, mean|x| / max(qmax - zero_point, zero_point - qmin). At smaller scales most codes are
+/// saturated and the gradient may vanish. Where x is 0 everywhere, the least value is s.
 /// Throws: as fake_quantize; ShapeError unless scale has as many elements as params.scale.
 /// Source: Esser et al. 2020, equations 1 to 3.
 Tensor fake_quantize_learned(const Tensor& x,
@@ -86,5 +91,11 @@ Tensor fake_quantize_learned(const Tensor& x,
                              const FakeQuantizeOptions& options = {});
 
 inline constexpr float kSmallestLearnedScale = 1e-8f;
+/// The scale that the value of a learned parameter stands for: its magnitude, at least
+/// kSmallestLearnedScale.
+inline float learned_scale(float value) { return std::max(std::abs(value), kSmallestLearnedScale); }
+/// Replaces the values of a learned parameter by the scales they stand for, so that the gradient
+/// has the right sign. Writes only if a value changes.
+void make_positive(Tensor& scale);
 
 }  // namespace quantrain::quant

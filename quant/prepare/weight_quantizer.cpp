@@ -7,6 +7,7 @@
 #include "framework/core/error.hpp"
 #include "framework/core/rounding.hpp"
 #include "framework/kernels/float/ranges.hpp"
+#include "layers/dry_run.hpp"
 
 namespace quantrain::quant {
 namespace {
@@ -85,7 +86,7 @@ void WeightQuantizer::start_scale(const Weights& own) {
     for (int64_t i = c * inner; i < (c + 1) * inner; ++i)
       sum += std::abs(static_cast<double>(weight.data()[i]));
     const double start = 2.0 * sum / static_cast<double>(inner) / std::sqrt(qmax);
-    scale_.mutable_data()[c] = std::max(static_cast<float>(start), kSmallestLearnedScale);
+    scale_.mutable_data()[c] = learned_scale(static_cast<float>(start));
   }
 }
 
@@ -155,7 +156,7 @@ ChooseParams WeightQuantizer::chooser(const Tensor& bias, const Tensor& x) const
       const float max_abs = std::max(-range.min, range.max);
       return {weight_scale(max_abs, largest, scale_x > 0.0f ? scale_x : 1.0f, type, place), 0};
     }
-    float scale = std::max(learned[c], kSmallestLearnedScale);
+    float scale = learned_scale(learned[c]);
     const double fits = sum_scale(scale_x, scale) * static_cast<double>(kLargestBias);
     if (biases != nullptr && !(static_cast<double>(largest) <= fits))  // also if it is NaN
       scale = std::max(scale, weight_scale(0.0f, largest, scale_x, type, place));
@@ -186,6 +187,9 @@ Weights WeightQuantizer::apply(const Weights& own, const Tensor& x) {
     weights.bias = std::move(folded.bias);
     factor = std::move(folded.factor);
   }
+  const bool learns =
+      config_.estimator == Estimator::kLearned && phase() == Phase::kTraining && !is_given();
+  if (learns && training() && !in_float() && !DryRun::on()) make_positive(scale_);
   if (folding_) weights.rescaling = std::make_shared<const Rescaling>(Rescaling{factor, own.bias});
   if (in_float()) return weights;
   const ChooseParams choose = chooser(weights.bias, x);
@@ -196,8 +200,6 @@ Weights WeightQuantizer::apply(const Weights& own, const Tensor& x) {
   const FakeQuantizeOptions options{.storage = symmetric ? CodeStorage::kS8 : CodeStorage::kU8,
                                     .clamped = config_.estimator != Estimator::kPlain && !holds_all,
                                     .codes = simulation() == Simulation::kInteger};
-  const bool learns =
-      config_.estimator == Estimator::kLearned && phase() == Phase::kTraining && !is_given();
   if (learns) {
     const Tensor folded = folding_ ? fold_weight(own.weight, factor) : own.weight;
     const QParams params = params_for(own.weight, factor, choose);
