@@ -13,6 +13,7 @@
 #include "layers/evaluation_mode.hpp"
 #include "layers/state.hpp"
 #include "layers/training/check_loss.hpp"
+#include "layers/training/divergence.hpp"
 #include "layers/training/position.hpp"
 #include "layers/training/progress.hpp"
 
@@ -42,6 +43,7 @@ class Run {
   FitResult run(const std::function<Tensor(Batch&)>& loss) {
     at_.learning_rate = optimizer_.learning_rate();
     if (options_.checkpoints.resume && checkpoints_) resume();
+    largest_at_start_ = largest_parameter(net_).magnitude;
     while (!at_.ended && at_.epoch() < options_.epochs && !has_all_steps()) run_epoch(loss);
     if (!at_.ended) end();
     if (!options_.page.empty()) {
@@ -174,6 +176,27 @@ class Run {
     end_epoch(progress);
   }
 
+  // Runs the network. If it refuses to run because training has diverged, the error says so. A
+  // quantized network refuses values that float32 still holds.
+  template <class F>
+  auto watched(const F& part) const try {
+    return part();
+  } catch (const Error& error) {
+    if (at_.steps == 0) throw;
+    const LargestParameter largest = largest_parameter(net_);
+    if (!has_diverged(largest_at_start_, largest.magnitude)) throw;
+    fail("training diverged by step ",
+         at_.steps,
+         ": \"",
+         largest.name,
+         "\" reaches ",
+         largest.magnitude,
+         "; the learning rate ",
+         at_.learning_rate,
+         " may be too large. The network failed with: ",
+         error.what());
+  }
+
   // Adds one batch's gradients to those of the current step. After the step's last batch, also
   // takes the step. Returns the loss.
   float train_on(Batch& batch, const std::function<Tensor(Batch&)>& loss, int64_t batches) {
@@ -184,7 +207,7 @@ class Run {
       at_.learning_rate = optimizer_.learning_rate();
       optimizer_.zero_grad();
     }
-    Tensor y = loss(batch);
+    Tensor y = watched([&] { return loss(batch); });
     if (!checked_) check_loss(y, net_, optimizer_, options_.also);
     checked_ = true;
     const float value = y.item();
@@ -223,7 +246,7 @@ class Run {
     if (options_.evaluate) {
       const EvaluationMode evaluation(net_);
       const NoGrad no_grad;
-      report.metrics = options_.evaluate();
+      report.metrics = watched(options_.evaluate);
     }
     for (const auto& [name, value] : report.metrics) {
       if (is_report_field(name))
@@ -289,6 +312,7 @@ class Run {
   std::optional<Checkpoints> checkpoints_;
   std::vector<NamedState> best_;
   TrainingPosition at_;
+  float largest_at_start_ = 0.0f;  // magnitude of the parameters
   bool stepped_ = false;
   bool checked_ = false;  // the first loss
 };

@@ -47,7 +47,7 @@ struct Quantized {
 };
 
 [[noreturn]] void refuse_values(const std::string& place) {
-  throw DataError(place, "input of the fake quantization has a NaN or an infinity");
+  throw DataError(place, "input of the fake quantization has a NaN or an infinity", kDivergence);
 }
 [[noreturn]] void refuse_values() { refuse_values(where()); }
 
@@ -206,7 +206,8 @@ Quantized quantize_wide(const Tensor& x, const QParams& params, bool want_mask) 
     if (!std::isfinite(values[i])) {
       throw DataError(where(),
                       "input of the fake quantization has a NaN or an infinity at element ",
-                      i);
+                      i,
+                      kDivergence);
     }
   }
   parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
@@ -408,7 +409,7 @@ Quantized quantize_integers(const Tensor& x, const QParams& params, bool want_ma
   return x.kind() == ValueKind::kWaiting ? requantize_waiting(x, params, want_mask)
                                          : rescale_codes(x, params, want_mask);
 } catch (const QuantError& error) {  // a multiplier's error does not name the layer
-  throw QuantError(where(), error.what());
+  throw QuantError(where(), error.what(), kDivergence);
 }
 
 Quantized quantize_any(const Tensor& x,

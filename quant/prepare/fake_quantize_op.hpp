@@ -90,6 +90,10 @@ Tensor fake_quantize_learned(const Tensor& x,
                              const QParams& params,
                              const FakeQuantizeOptions& options = {});
 
+/// What a user should do about values that are not finite, or beyond the range of a multiplier.
+inline constexpr const char* kDivergence =
+    "; in training, weights or scales that grow beyond bounds cause this: lower the learning rate";
+
 inline constexpr float kSmallestLearnedScale = 1e-8f;
 /// The scale that the value of a learned parameter stands for: its magnitude, at least
 /// kSmallestLearnedScale.

@@ -152,8 +152,16 @@ ChooseParams WeightQuantizer::chooser(const Tensor& bias, const Tensor& x) const
       largest =
           std::isfinite(biases[o]) ? std::max(largest, std::abs(biases[o])) : std::abs(biases[o]);
     }
+    const float max_abs = std::max(-range.min, range.max);
+    if (!std::isfinite(max_abs) || !std::isfinite(largest)) {
+      throw DataError(place,
+                      "the weights or the bias hold a NaN or an infinity: max|w| ",
+                      max_abs,
+                      ", max|bias| ",
+                      largest,
+                      kDivergence);
+    }
     if (learned == nullptr) {
-      const float max_abs = std::max(-range.min, range.max);
       return {weight_scale(max_abs, largest, scale_x > 0.0f ? scale_x : 1.0f, type, place), 0};
     }
     float scale = learned_scale(learned[c]);
