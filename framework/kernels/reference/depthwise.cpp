@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <vector>
+
 #include "framework/kernels/reference/reference.hpp"
 
 namespace quantrain::kernels::reference {
@@ -65,10 +68,12 @@ void depthwise_backward_weights_f32(const DepthwiseF32& p,
                                     const float* x,
                                     const float* grad_y,
                                     float* grad_w) {
-  for (int64_t i = 0; i < p.pool.kh * p.pool.kw * p.pool.c; ++i) grad_w[i] = 0.0f;
+  std::vector<double> sums(static_cast<size_t>(p.pool.kh * p.pool.kw * p.pool.c));
   for_taps(p.pool, begin, end, [&](int64_t tap, int64_t in, int64_t out) {
-    grad_w[tap] += x[in] * grad_y[out];
+    sums[static_cast<size_t>(tap)] += static_cast<double>(x[in] * grad_y[out]);
   });
+  std::transform(
+      sums.begin(), sums.end(), grad_w, [](double sum) { return static_cast<float>(sum); });
 }
 
 }  // namespace quantrain::kernels::reference

@@ -58,11 +58,12 @@ namespace {
 void multiply(const FewF32& p, int64_t step, int64_t column_step) {
   for (int64_t i = 0; i < p.m; ++i) {
     for (int64_t j = 0; j < p.n; ++j) {
-      float sum = 0.0f;
+      double exact = 0.0;  // k is not bounded
       for (int64_t t = 0; t < p.k; ++t) {
-        sum += p.a[i * p.a_step + t] * p.b[t * step + j * column_step];
+        exact += static_cast<double>(p.a[i * p.a_step + t] * p.b[t * step + j * column_step]);
       }
       float& c = p.c[i * p.c_step + j];
+      auto sum = static_cast<float>(exact);
       if (p.accumulate) sum += c;
       if (p.bias != nullptr) sum += p.bias[j];
       c = sum < p.lo ? p.lo : sum > p.hi ? p.hi : sum;

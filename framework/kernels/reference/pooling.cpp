@@ -54,12 +54,12 @@ void avg_pool2d_f32(const PoolShape& s, int64_t begin, int64_t end, const float*
   for_windows(s, begin, end, [&](const Window& window, int64_t pixel, int64_t image) {
     const int64_t count = (window.bottom - window.top) * (window.right - window.left);
     for (int64_t c = 0; c < s.c; ++c) {
-      float sum = 0.0f;
+      double sum = 0.0;
       for (int64_t u = window.top; u < window.bottom; ++u) {
         for (int64_t v = window.left; v < window.right; ++v)
-          sum += x[image + (u * s.w + v) * s.c + c];
+          sum += static_cast<double>(x[image + (u * s.w + v) * s.c + c]);
       }
-      y[pixel + c] = sum / static_cast<float>(count);
+      y[pixel + c] = static_cast<float>(sum) / static_cast<float>(count);
     }
   });
 }
