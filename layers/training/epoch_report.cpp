@@ -1,54 +1,28 @@
 #include "layers/training/epoch_report.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <functional>
 #include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "framework/io/html.hpp"
 #include "framework/io/json_writer.hpp"
 
 namespace quantrain {
 namespace {
+
+using html::escaped;
+using html::label;
+using html::line;
+using html::number;
 
 constexpr double kPageWidth = 640.0;
 constexpr double kHeight = 220.0;
 constexpr double kLeft = 90.0;
 constexpr double kBottom = 30.0;
 constexpr double kMargin = 12.0;
-
-/// Formats a number in the same way in every locale.
-std::string number(double value) {
-  char text[32];
-  const auto end = std::to_chars(text, text + sizeof text, value, std::chars_format::general, 4);
-  return {text, end.ptr};
-}
-
-std::string escaped(const std::string& text) {
-  std::string result;
-  for (const char c : text) {
-    switch (c) {
-      case '&': result += "&amp;"; break;
-      case '<': result += "&lt;"; break;
-      case '>': result += "&gt;"; break;
-      case '"': result += "&quot;"; break;
-      default: result += c;
-    }
-  }
-  return result;
-}
-
-std::string line(double x1, double y1, double x2, double y2, const char* css) {
-  return "<line x1=\"" + number(x1) + "\" y1=\"" + number(y1) + "\" x2=\"" + number(x2) +
-         "\" y2=\"" + number(y2) + "\" class=\"" + css + "\"/>\n";
-}
-
-std::string label(double x, double y, const char* anchor, const std::string& text) {
-  return "<text x=\"" + number(x) + "\" y=\"" + number(y) + "\" text-anchor=\"" + anchor + "\">" +
-         escaped(text) + "</text>\n";
-}
 
 /// A figure with one curve: a value for each epoch.
 std::string chart(const std::string& title, const std::vector<double>& values) {
@@ -86,16 +60,6 @@ std::string chart(const std::string& title, const std::vector<double>& values) {
   return svg + "</svg></figure>\n";
 }
 
-constexpr const char* kStyle = R"(
-body { font: 15px/1.4 system-ui, sans-serif; max-width: 720px; margin: 2em auto; padding: 0 1em; }
-figure { margin: 1.5em 0; } figcaption { font-weight: 600; }
-svg { width: 100%; } svg text { font-size: 12px; fill: currentColor; }
-.grid { stroke: #8884; } polyline { fill: none; stroke: #1769aa; stroke-width: 2; }
-circle { fill: #1769aa; }
-table { border-collapse: collapse; width: 100%; } th, td { text-align: right; padding: 2px 8px; }
-tr + tr { border-top: 1px solid #8884; }
-)";
-
 }  // namespace
 
 bool is_report_field(std::string_view name) {
@@ -132,24 +96,22 @@ std::string training_page(const std::string& title, const std::vector<EpochRepor
   columns.emplace_back("learning rate",
                        [](const EpochReport& e) { return static_cast<double>(e.learning_rate); });
 
-  std::string html = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>" +
-                     escaped(title) + "</title><style>" + kStyle + "</style></head><body>\n<h1>" +
-                     escaped(title) + "</h1>\n";
+  std::string page = html::begin_page(title);
   std::string head = "<tr><th>epoch</th><th>steps</th>";
   for (const auto& [name, value] : columns) {
     std::vector<double> values;
     for (const EpochReport& report : epochs) values.push_back(value(report));
-    if (!values.empty()) html += chart(name, values);
+    if (!values.empty()) page += chart(name, values);
     head += "<th>" + escaped(name) + "</th>";
   }
-  html += "<table>\n" + head + "<th>seconds</th></tr>\n";
+  page += "<table>\n" + head + "<th>seconds</th></tr>\n";
   for (const EpochReport& report : epochs) {
-    html += "<tr><td>" + std::to_string(report.epoch + 1) + "</td><td>" +
+    page += "<tr><td>" + std::to_string(report.epoch + 1) + "</td><td>" +
             std::to_string(report.steps) + "</td>";
-    for (const auto& [name, value] : columns) html += "<td>" + number(value(report)) + "</td>";
-    html += "<td>" + number(report.seconds) + "</td></tr>\n";
+    for (const auto& [name, value] : columns) page += "<td>" + number(value(report)) + "</td>";
+    page += "<td>" + number(report.seconds) + "</td></tr>\n";
   }
-  return html + "</table>\n</body></html>\n";
+  return page + "</table>\n" + html::end_page();
 }
 
 }  // namespace quantrain

@@ -150,7 +150,17 @@ struct Diagnosis {
   const LayerDiagnosis& layer(std::string_view name) const&;
   LayerDiagnosis layer(std::string_view name) const&& { return layer(name); }
 
+  /// The two numbers that matter: the layer with the largest saturated share, null if nothing
+  /// saturates, and the layer with the lowest snr_accumulated, null if all are exact.
+  const LayerDiagnosis* most_saturated() const&;
+  const LayerDiagnosis* noisiest() const&;
+  const LayerDiagnosis* most_saturated() const&& = delete;
+  const LayerDiagnosis* noisiest() const&& = delete;
+
   std::string to_json() const;
+  /// A self-contained page with pictures and without scripts, for screens from 400 pixels' width
+  /// and for print.
+  std::string to_html(const std::string& title = "Diagnosis") const;
 };
 
 /// Prints the findings, a table of the layers, the recall of each class and the error of each

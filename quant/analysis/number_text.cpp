@@ -1,15 +1,15 @@
 #include "quant/analysis/number_text.hpp"
 
-#include <charconv>
+#include "framework/io/html.hpp"
 
 namespace quantrain::quant {
+namespace {
+constexpr double kSmallestShare = 1e-4;
+}  // namespace
 
-std::string number_text(double value) {
-  char text[32];
-  const auto end = std::to_chars(text, text + sizeof text, value, std::chars_format::general, 3);
-  return {text, end.ptr};
+std::string number_text(double value) { return html::number(value, 3); }
+std::string percent_text(double share) {
+  return share > 0.0 && share < kSmallestShare ? "<0.01 %" : number_text(100.0 * share) + " %";
 }
-
-std::string percent_text(double share) { return number_text(100.0 * share) + " %"; }
 
 }  // namespace quantrain::quant

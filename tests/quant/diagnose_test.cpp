@@ -207,4 +207,36 @@ TEST_CASE("a diagnosis prints a table and JSON", "[quant][doctor]") {
   CHECK(json["worst"].size() == 4);
 }
 
+TEST_CASE("a diagnosis writes a page that needs nothing else", "[quant][doctor]") {
+  Sequential net = test::conv_net();
+  std::vector<uint8_t> bytes(24 * 64);
+  Random random(1);
+  for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random.below(256));
+  std::vector<int32_t> labels(24);
+  for (size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<int32_t>(i % 4);
+  const DataLoader data{Dataset({24, 8, 8, 1}, bytes, labels, 4), {.batch = 8}};
+  prepare_and_calibrate(net, data, QConfig::int8());
+  const std::string page = diagnose(net, data).to_html("a < b");
+  CHECK(page.rfind("<!doctype html>", 0) == 0);
+  CHECK(page.find("<h1>a &lt; b</h1>") != std::string::npos);
+  CHECK(page.find("<script") == std::string::npos);
+  CHECK(page.find("http") == std::string::npos);
+  CHECK(page.find("before: float") != std::string::npos);
+  // The signature of a PNG and its header, 8 by 8 gray pixels.
+  CHECK(page.find("data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAAAAADhZOFX") !=
+        std::string::npos);
+  CHECK(page.size() < 40000);
+
+  Sequential other = two_layers(4, 6, 2);
+  const DataLoader rows = coded(4, normals(4 * 40, 1), {-4.0f, 4.0f});
+  prepare_and_calibrate(other, rows, QConfig::int8());
+  const Diagnosis d = diagnose(other, rows);
+  CHECK(d.to_html().find("<polyline") != std::string::npos);
+  CHECK(d.to_html().find("Classes") == std::string::npos);
+  REQUIRE(d.noisiest() != nullptr);
+  for (const LayerDiagnosis& layer : d.layers)
+    CHECK(layer.snr_accumulated >= d.noisiest()->snr_accumulated);
+  CHECK(d.most_saturated() == nullptr);
+}
+
 }  // namespace quantrain::quant
