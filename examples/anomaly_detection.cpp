@@ -12,6 +12,7 @@
 #include "examples/tiny_networks.hpp"
 #include "framework/autograd/ops/mse_loss.hpp"
 #include "framework/data/features.hpp"
+#include "framework/metrics/evaluate.hpp"
 #include "framework/metrics/metrics.hpp"
 
 using namespace quantrain;
@@ -105,8 +106,7 @@ struct Samples {
     return errors_of_clips(x, y, static_cast<int64_t>(clips.size()));
   }
   std::vector<float> errors(const IntegerModel& model) const {
-    return errors(
-        examples::outputs(model, DataLoader(data, {.batch = examples::kEvaluationBatch})));
+    return errors(predict(model, DataLoader(data, {.batch = examples::kEvaluationBatch})));
   }
 };
 

@@ -11,6 +11,7 @@
 #include "framework/core/error.hpp"
 #include "framework/data/features.hpp"
 #include "framework/io/safetensors.hpp"
+#include "framework/metrics/evaluate.hpp"
 #include "framework/metrics/metrics.hpp"
 
 using namespace quantrain;
@@ -158,7 +159,7 @@ std::map<std::string, std::string> deploy(const IntegerModel& model, const Datas
   std::string classes;
   for (const char* name : kClasses) classes += (classes.empty() ? "" : ", ") + std::string(name);
   ConfusionMatrix matrix(test.classes());
-  matrix.add(examples::outputs(model, DataLoader(test, {.batch = examples::kEvaluationBatch})),
+  matrix.add(predict(model, DataLoader(test, {.batch = examples::kEvaluationBatch})),
              test.labels());
   std::cout << "classes are " << classes << '\n' << matrix;
   return {{"classes", classes}};

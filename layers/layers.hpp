@@ -9,6 +9,7 @@
 #include "layers/conv2d.hpp"
 #include "layers/dropout.hpp"
 #include "layers/dry_run.hpp"
+#include "layers/evaluate.hpp"
 #include "layers/evaluation_mode.hpp"
 #include "layers/flatten.hpp"
 #include "layers/init.hpp"

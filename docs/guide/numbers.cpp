@@ -64,12 +64,6 @@ class Wear : public Module {
       add("head", Sequential{Linear{16, 16}, ReLU{}, Linear{16, 1}});
 };
 
-/// The mean squared error of the network on a data set.
-double error(Module& net, const TensorDataset& data) {
-  const Batch batch = data.batch(0, data.size());
-  return mse_loss(net(batch.inputs())[0], batch.targets[0]).item();
-}
-
 void train_wear(Module& net,
                 const TensorDataset& training_set,
                 const TensorDataset& validation_set,
@@ -82,11 +76,8 @@ void train_wear(Module& net,
       batches,
       [&](Batch& batch) { return mse_loss(net(batch.inputs())[0], batch.targets[0]); },
       {.epochs = epochs,
-       .evaluate =
-           [&] {
-             return Metrics{{"error", error(net, validation_set)}};
-           },
-       .early_stopping = {.metric = "error", .patience = 3, .smaller_is_better = true}});
+       .evaluate = [&] { return evaluate(net, DataLoader{validation_set}); },
+       .early_stopping = {.metric = "mse", .patience = 3, .smaller_is_better = true}});
 }
 
 /// A float as text with all of its digits, so that std::stof gives the same float.

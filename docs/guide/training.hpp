@@ -1,7 +1,6 @@
 // The training loop of docs/guide.md.
 #pragma once
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -41,19 +40,7 @@ inline void train(Module& net,
 
 /// The share of images whose largest logit is that of their label.
 inline double accuracy(Module& net, const Dataset& data) {
-  const EvaluationMode evaluation(net);  // no batch statistics, no dropout
-  const NoGrad no_grad;                  // nothing is kept for a backward pass
-  int64_t right = 0;
-  for (const Batch& batch : DataLoader{data, {.batch = 100}}) {
-    const Floats logits = net(batch.input).floats();
-    const int64_t classes = data.classes();
-    for (int64_t i = 0; i < batch.size(); ++i) {
-      const float* const row = logits.data() + i * classes;
-      const auto best = std::max_element(row, row + classes) - row;
-      right += best == batch.labels[static_cast<size_t>(i)] ? 1 : 0;
-    }
-  }
-  return static_cast<double>(right) / static_cast<double>(data.size());
+  return evaluate(net, DataLoader{data, {.batch = 100}}).at("accuracy");
 }
 
 /// Saves what a training run needs to continue: the network, the optimizer's state and the step.

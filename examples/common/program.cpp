@@ -14,6 +14,7 @@
 #include "framework/core/file.hpp"
 #include "framework/core/parallel.hpp"
 #include "framework/core/text_stream.hpp"
+#include "layers/evaluate.hpp"
 #include "layers/evaluation_mode.hpp"
 #include "layers/init.hpp"
 #include "layers/state.hpp"
@@ -79,7 +80,7 @@ CallTimes time_integer(const IntegerModel& model, const Task& task, int calls) {
 /// Score of a prepared network in deployed mode.
 double deployed_score(Module& net, const Task& task) {
   const quant::DeployedMode deployed(net);
-  return task.score(outputs(net, evaluation(task.test)));
+  return task.score(predict(net, evaluation(task.test)));
 }
 
 /// All settings that the weights depend on. To resume a run, they must be the same as before.
@@ -111,7 +112,7 @@ TrainingOptions stage(const Program& program,
   if (!flags.log.empty()) {
     std::filesystem::create_directories(flags.log);
     options.evaluate = [&] {
-      return Metrics{{task.score_name, task.score(outputs(net, evaluation(task.test)))}};
+      return Metrics{{task.score_name, task.score(predict(net, evaluation(task.test)))}};
     };
     options.log = flags.log + '/' + label + ".jsonl";
     options.page = flags.log + '/' + label + ".html";
@@ -149,7 +150,7 @@ void train_and_convert(const Program& program, const Flags& flags) {
   training.epochs = flags.epochs;
   training.learning_rate = flags.learning_rate;
   report.trained.seconds_per_epoch = train(net, loader, training);
-  report.trained.accuracy = task.score(outputs(net, evaluation(task.test)));
+  report.trained.accuracy = task.score(predict(net, evaluation(task.test)));
   report.trained.size_bytes = float_bytes(net);
   report.float_times = time_float(net, task, flags.timing_calls);
 
@@ -176,7 +177,7 @@ void train_and_convert(const Program& program, const Flags& flags) {
   report.qat.accuracy = deployed_score(qat_net, task);
 
   const IntegerModel model = quant::convert(qat_net, task.example);
-  report.integer.accuracy = task.score(outputs(model, evaluation(task.test)));
+  report.integer.accuracy = task.score(predict(model, evaluation(task.test)));
   report.integer.size_bytes = model.size_bytes();
   report.integer.memory_bytes = model.memory(1);
   report.integer.times = time_integer(model, task, flags.timing_calls);

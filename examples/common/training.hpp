@@ -37,11 +37,6 @@ struct TrainingOptions {
 /// Throws: as fit().
 std::vector<double> train(Module& net, DataLoader& loader, const TrainingOptions& options);
 
-/// The network's outputs for all samples, [N, outputs], in evaluation mode. The outputs of an
-/// integer network are converted to real values.
-Tensor outputs(Module& net, const DataLoader& batches);
-Tensor outputs(const IntegerModel& model, const DataLoader& batches);
-
 /// Fraction of images whose largest logit is that of their label, in evaluation mode. Among equal
 /// logits, the lowest class counts.
 double accuracy(Module& net, const Dataset& images);

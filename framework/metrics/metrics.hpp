@@ -2,12 +2,17 @@
 
 #include <cstdint>
 #include <iosfwd>
+#include <map>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "framework/autograd/tensor.hpp"
 
 namespace quantrain {
+
+/// The results of one evaluation, by name: {{"accuracy", 0.91}}.
+using Metrics = std::map<std::string, double>;
 
 /// The class of each row: the index of its largest score. Among equal scores, the lowest index
 /// wins.

@@ -1,17 +1,15 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "framework/metrics/metrics.hpp"
+
 namespace quantrain {
 
 class JsonWriter;
-
-/// The results of one evaluation, by name: {{"accuracy", 0.91}}.
-using Metrics = std::map<std::string, double>;
 
 /// The results of an epoch.
 struct EpochReport {
