@@ -100,9 +100,11 @@ class DataLoader::Iterator::Prefetch {
                                                             .seed = options.seed,
                                                             .augment = options.augment,
                                                             .mixup = options.mixup});
-    for (int64_t begin = 0; !samples_ || begin < *samples_; begin += options.batch) {
-      const int64_t wanted = samples_ ? std::min(options.batch, *samples_ - begin) : options.batch;
+    for (int64_t begin = 0, wanted = 0; !samples_ || begin < *samples_; begin += wanted) {
+      wanted = samples_ ? std::min(options.batch, *samples_ - begin) : options.batch;
       if (options.drop_last && wanted < options.batch) return;
+      const int64_t after = samples_ ? *samples_ - begin - wanted : 0;
+      if (options.merge_last && after < options.batch) wanted += after;
       Batch batch = read(numbers(begin, wanted));
       const int64_t got = batch.size();
       if (got == 0 || (options.drop_last && got < options.batch)) return;
@@ -146,6 +148,14 @@ DataLoader::DataLoader(std::shared_ptr<const BatchSource> source, LoaderOptions 
                     kLargestBatch,
                     " for a source whose number of samples is not declared");
   }
+  if (options_.merge_last && (options_.drop_last || !samples().has_value())) {
+    throw DataError("loader",
+                    options_.drop_last
+                        ? "drop_last and merge_last are both set: choose what happens to a last "
+                          "batch that is not full"
+                        : "merge_last needs the number of samples, which this source does not "
+                          "declare (a Stream takes it as StreamOptions::samples)");
+  }
   check_mixup(options_.mixup);
   if (options_.shuffle && !source_->any_order()) {
     throw DataError(
@@ -182,7 +192,8 @@ int64_t DataLoader::known_samples() const {
 int64_t DataLoader::batches() const {
   const int64_t n = known_samples();
   const int64_t full = n / options_.batch;
-  return options_.drop_last || n % options_.batch == 0 ? full : full + 1;
+  const bool drops = options_.drop_last || (options_.merge_last && full > 0);
+  return drops || n % options_.batch == 0 ? full : full + 1;
 }
 
 std::vector<int64_t> DataLoader::order() const {

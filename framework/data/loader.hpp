@@ -20,6 +20,10 @@ struct LoaderOptions {
   uint64_t seed = 0;
   Transform augment = nullptr;  ///< applied to every sample's first input, e.g. random_shift(2)
   bool drop_last = false;       ///< leaves out the last batch if it is not full
+  /// Adds the samples of a last batch that is not full to the batch before it, which then has up to
+  /// 2 * batch - 1 samples. For networks that need several samples in each batch, such as those
+  /// with batch norms, where no sample shall be left out.
+  bool merge_last = false;
   /// Mixes every sample with another one, with weights from Beta(mixup, mixup). mixup is 0 (no
   /// mixing) or in [0.01, 1]; 0.2 is usual. If the data set has labels, batch.labels stay the
   /// labels of the samples, and targets[0] holds the shares of the classes, for
@@ -36,8 +40,9 @@ class DataLoader {
   // Copies only: a moved-from loader would have no source.
   DataLoader(const DataLoader&) = default;
   DataLoader& operator=(const DataLoader&) = default;
-  /// Throws: DataError if source is null; if the batch size is less than 1, or above 2^24 and the source
-  /// does not declare its number of samples; if mixup is out of
+  /// Throws: DataError if source is null; if the batch size is less than 1, or above 2^24 and the
+  /// source does not declare its number of samples; if drop_last and merge_last are both set, or
+  /// merge_last is, but the source does not declare its number of samples; if mixup is out of
   /// range; if shuffle is set, but the source has a fixed order (any_order() is false); or if the
   /// number of samples is known and there would be no batch, for example because drop_last leaves
   /// out the only one.

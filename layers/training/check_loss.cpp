@@ -1,6 +1,7 @@
 #include "layers/training/check_loss.hpp"
 
 #include <algorithm>
+#include <string>
 
 #include "framework/autograd/graph.hpp"
 #include "framework/core/error.hpp"
@@ -65,6 +66,32 @@ void check_loss(const Tensor& loss,
         "fit",
         "the loss depends on none of the optimizer's parameters: make the optimizer from this "
         "network's parameters()");
+}
+
+void check_last_batch(const Tensor& loss, int64_t samples, const DataLoader& loader) {
+  const LoaderOptions& options = loader.options();
+  const int64_t all = loader.samples().value_or(0);
+  if (options.drop_last || options.merge_last || samples < 2 || all % options.batch != 1) return;
+  const Graph graph(loss);
+  for (const GraphNode& node : graph.nodes()) {
+    const bool by_batch =
+        node.type() == "rescaled_batch_norm" ||
+        (node.type() == "batch_norm" && node.node->attributes().integer("training") == 1);
+    if (!by_batch) continue;
+    const Shape& x = node.inputs[0].shape();
+    if (x[0] != samples || x.elements() != samples * x[-1]) continue;
+    throw ShapeError("fit",
+                     all,
+                     " samples in batches of ",
+                     options.batch,
+                     " leave one sample for the last batch, but the batch norm ",
+                     node.scope(),
+                     " normalizes ",
+                     x,
+                     " by the batch's statistics, which need at least two samples: set "
+                     "LoaderOptions::drop_last to leave that sample out, or merge_last to add it "
+                     "to the batch before");
+  }
 }
 
 }  // namespace quantrain

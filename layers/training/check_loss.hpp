@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "framework/autograd/named_state.hpp"
+#include "framework/data/loader.hpp"
 #include "framework/optim/optimizer.hpp"
 #include "layers/module.hpp"
 
@@ -18,5 +20,11 @@ void check_loss(const Tensor& loss,
                 const Module& net,
                 const Optimizer& optimizer,
                 const std::vector<NamedState>& also);
+
+/// Refuses data whose last batch has one sample, if the first loss depends on a batch norm that
+/// normalizes one value per sample and channel by the batch's statistics.
+/// samples: of the batch that gave the loss.
+/// Throws: ShapeError naming the layer.
+void check_last_batch(const Tensor& loss, int64_t samples, const DataLoader& loader);
 
 }  // namespace quantrain

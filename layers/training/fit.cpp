@@ -9,6 +9,7 @@
 #include "framework/core/error.hpp"
 #include "framework/core/file.hpp"
 #include "framework/core/text_stream.hpp"
+#include "framework/core/text_table.hpp"
 #include "framework/optim/clip.hpp"
 #include "layers/evaluation_mode.hpp"
 #include "layers/state.hpp"
@@ -16,6 +17,7 @@
 #include "layers/training/divergence.hpp"
 #include "layers/training/position.hpp"
 #include "layers/training/progress.hpp"
+#include "layers/training/settings.hpp"
 
 namespace quantrain {
 namespace {
@@ -42,8 +44,12 @@ class Run {
 
   FitResult run(const std::function<Tensor(Batch&)>& loss) {
     at_.learning_rate = optimizer_.learning_rate();
+    if (checkpoints_) settings_ = run_settings(options_, loader_, optimizer_.learning_rate());
     if (options_.checkpoints.resume && checkpoints_) resume();
     largest_at_start_ = largest_parameter(net_).magnitude;
+    const bool finished = at_.ended;
+    const std::string differs = finished ? differences(at_.settings, settings_) : "";
+    if (finished) say_finished(differs);
     while (!at_.ended && at_.epoch() < options_.epochs && !has_all_steps()) run_epoch(loss);
     if (!at_.ended) end();
     if (!options_.page.empty()) {
@@ -53,7 +59,9 @@ class Run {
     return {.epochs = std::move(at_.done),
             .steps = at_.steps,
             .best_epoch = at_.best_epoch,
-            .stopped_early = at_.stopped_early};
+            .stopped_early = at_.stopped_early,
+            .already_finished = finished,
+            .differences = differs};
   }
 
  private:
@@ -136,12 +144,14 @@ class Run {
     TextStream text;
     text << loader_.samples().value_or(0) << " samples, batch " << options.batch << ", seed "
          << options.seed << ", first epoch " << options_.first_epoch
-         << (options.shuffle ? ", shuffle" : "") << (options.drop_last ? ", drop_last" : "");
+         << (options.shuffle ? ", shuffle" : "") << (options.drop_last ? ", drop_last" : "")
+         << (options.merge_last ? ", merge_last" : "");
     return text.str();
   }
 
   void save() {
     at_.loader = loader_text();
+    at_.settings = settings_;
     at_.learning_rate = optimizer_.learning_rate();  // callbacks may have changed it
     if (checkpoints_) checkpoints_->save(at_.steps, whole_state(), to_text(at_));
   }
@@ -207,8 +217,10 @@ class Run {
       at_.learning_rate = optimizer_.learning_rate();
       optimizer_.zero_grad();
     }
+    const int64_t samples = batch.size();
     Tensor y = watched([&] { return loss(batch); });
     if (!checked_) check_loss(y, net_, optimizer_, options_.also);
+    if (!checked_ && reaches_last_batch()) check_last_batch(y, samples, loader_);
     checked_ = true;
     const float value = y.item();
     if (!std::isfinite(value) && at_.steps == 0) {
@@ -237,7 +249,7 @@ class Run {
   }
 
   void end_epoch(Progress& progress) {
-    progress.finish();
+    progress.stop();
     EpochReport report{.epoch = at_.epoch(),
                        .steps = at_.steps,
                        .loss = at_.loss_sum / static_cast<double>(at_.samples),
@@ -258,6 +270,7 @@ class Run {
     at_.loss_sum = at_.seconds = 0.0;
     at_.samples = 0;
     judge();
+    progress.finish(describe(at_.done.back()));
     write_log();
     if (at_.stopped_early || has_all_steps() || at_.epoch() == options_.epochs)
       end();
@@ -296,6 +309,55 @@ class Run {
     if (keeps_best() && at_.best_epoch) copy_values(true);
     at_.ended = true;
     save();
+    if (at_.best_epoch) say_best();
+  }
+
+  /// The metrics of an epoch for the progress display: "accuracy 0.9100 (best)".
+  std::string describe(const EpochReport& report) const {
+    constexpr size_t kShown = 6;
+    const std::string& best = options_.early_stopping.metric;
+    std::string text;
+    const auto add = [&](const std::string& name, double value) {
+      text += (text.empty() ? "" : ", ") + name + ' ' + decimals(value, 4);
+      if (name == best && at_.best_epoch == report.epoch) text += " (best)";
+    };
+    if (report.metrics.contains(best)) add(best, report.metrics.at(best));
+    size_t shown = 0;
+    for (const auto& [name, value] : report.metrics) {
+      if (name == best || ++shown > kShown) continue;
+      add(name, value);
+    }
+    if (shown > kShown) text += ", " + std::to_string(shown - kShown) + " more";
+    return text;
+  }
+
+  void say_best() const {
+    const EpochReport& best = at_.done[static_cast<size_t>(*at_.best_epoch)];
+    const std::string& metric = options_.early_stopping.metric;
+    TextStream text;
+    if (at_.stopped_early) text << "stopped early after epoch " << at_.epoch() << "; ";
+    text << "best epoch " << best.epoch + 1 << ", " << metric << ' '
+         << decimals(best.metrics.at(metric), 4);
+    if (keeps_best()) text << ", whose state is restored";
+    say(text.str());
+  }
+
+  void say_finished(const std::string& differs) const {
+    TextStream text;
+    text << "the run in " << options_.checkpoints.folder << " had ended after " << at_.epoch()
+         << (at_.epoch() == 1 ? " epoch" : " epochs") << ", so nothing was trained";
+    if (!differs.empty())
+      text << ", although " << differs << ": to train with these settings, name another folder";
+    say(text.str());
+  }
+
+  void say(const std::string& line) const {
+    if (!options_.label.empty()) print_progress(options_.label + ": " + line);
+  }
+
+  /// Whether the run uses the last batch of an epoch.
+  bool reaches_last_batch() const {
+    return options_.steps == 0 || options_.steps > (loader_.batches() - 1) / options_.accumulate;
   }
 
   void write_log() const {
@@ -313,6 +375,7 @@ class Run {
   std::vector<NamedState> best_;
   TrainingPosition at_;
   float largest_at_start_ = 0.0f;  // magnitude of the parameters
+  RunSettings settings_;  // only with checkpoints
   bool stepped_ = false;
   bool checked_ = false;  // the first loss
 };

@@ -58,6 +58,11 @@ struct FitResult {
   int64_t steps = 0;                  ///< number of optimizer steps since the start of training
   std::optional<int64_t> best_epoch;  ///< best by early_stopping.metric; empty: no metric
   bool stopped_early = false;
+  /// A resumed run had ended before: nothing was trained, and the other members are its results.
+  bool already_finished = false;
+  /// If already_finished: the settings that differ from those of that run, such as "epochs was 3 and
+  /// is 10"; empty: none, or the checkpoint is of an early version.
+  std::string differences = {};
 };
 
 /// Trains a network: computes loss(batch) and its gradients, and takes a step after every
@@ -75,14 +80,16 @@ struct FitResult {
 /// checkpoints.configuration holds must be equal: put there whatever else decides the result, such
 /// as the loss and the augmentation. A run that is resumed within an epoch skips the batches that
 /// were already used. If a resumed run had already ended, fit() trains nothing and returns the
-/// run's results, even if options.epochs is now larger.
+/// run's results, even if options.epochs is now larger: the result says so and what differs, and so
+/// does a line of the progress display. With a label, the display has a line for each epoch, with
+/// the metrics that evaluate() returned, and a last line with the best epoch.
 /// Throws: DataError if loss is null, if an option is out of range or lacks another option that it
 /// needs, if the loader reads a stream of undeclared length, if a loss is not finite, if the first
 /// loss depends on no parameter of the network or of the optimizer, or on a module's parameter that
 /// is neither theirs nor in options.also, if a metric is missing, not finite or named like a field
 /// of EpochReport, if the log or page cannot be written, or if the position in a checkpoint is
 /// invalid or does not fit the loader or early_stopping; ShapeError if loss does not return one
-/// number. Exceptions from loss, from evaluate, from the callbacks and from the class Checkpoints
+/// number, or if one sample is left for the last batch, but a batch norm needs at least two. Exceptions from loss, from evaluate, from the callbacks and from the class Checkpoints
 /// reach the caller. Checkpoints that are already written are kept.
 FitResult fit(Module& net,
               Optimizer& optimizer,

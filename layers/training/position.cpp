@@ -50,8 +50,17 @@ std::string to_text(const TrainingPosition& position) {
   const auto epochs = [&] {
     for (const EpochReport& report : position.done) write_epoch(report);
   };
+  const auto settings = [&] {
+    for (const auto& setting : position.settings) {
+      json.object([&] {
+        json.member("name", setting.first);
+        json.member("value", setting.second);
+      });
+    }
+  };
   json.object([&] {
     json.member("loader", position.loader);
+    json.member("settings", [&] { json.list(settings); });
     json.member("batch", position.batch);
     json.member("steps", position.steps);
     json.member("loss_sum", position.loss_sum);
@@ -74,6 +83,14 @@ TrainingPosition position_from(const std::string& text) {
     JsonReader reader(document.root(), error);
     TrainingPosition position;
     position.loader = reader.text("loader");
+    if (reader.has("settings")) {
+      for (const JsonValue& setting : reader.list("settings", 1000)) {
+        JsonReader pair(setting, error);
+        const std::string name = pair.text("name");
+        position.settings.emplace_back(name, pair.text("value"));
+        pair.finish();
+      }
+    }
     position.batch = reader.integer("batch", 0, kMost);
     position.steps = reader.integer("steps", 0, kMost);
     position.loss_sum = reader.real("loss_sum");

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "layers/training/epoch_report.hpp"
@@ -13,7 +14,9 @@ namespace quantrain {
 struct TrainingPosition {
   std::vector<EpochReport> done;
   std::string loader;  ///< the data and options that decide what the batches hold
-  int64_t batch = 0;   ///< batches used in the current epoch; `done` holds the epochs before it
+  /// Names and texts (layers/training/settings.hpp). Empty in checkpoints of early versions.
+  std::vector<std::pair<std::string, std::string>> settings;
+  int64_t batch = 0;  ///< batches used in the current epoch; `done` holds the epochs before it
   int64_t steps = 0;
   double loss_sum = 0.0;  ///< over the samples of the current epoch so far
   int64_t samples = 0;

@@ -27,26 +27,40 @@ void Progress::step(int64_t samples, double loss_sum) {
   const Clock::time_point now = Clock::now();
   if (on_terminal_ && now - drawn_ > std::chrono::milliseconds(100)) {
     drawn_ = now;
-    draw(false);
+    draw(false, {});
   }
 }
 
-void Progress::finish() { draw(true); }
-
-double Progress::seconds() const {
-  return std::chrono::duration<double>(Clock::now() - start_).count();
+void Progress::stop() {
+  if (!stop_) stop_ = Clock::now();
 }
 
-void Progress::draw(bool last) {
+void Progress::finish(const std::string& more) {
+  stop();
+  draw(true, more);
+}
+
+double Progress::seconds() const {
+  return std::chrono::duration<double>(stop_.value_or(Clock::now()) - start_).count();
+}
+
+void print_progress(const std::string& line) {
+  std::printf("%s\n", line.c_str());
+  std::fflush(stdout);
+}
+
+void Progress::draw(bool last, const std::string& more) {
   if (label_.empty()) return;
   const double elapsed = seconds();
   const double rate = static_cast<double>(done_) / std::max(elapsed, 1e-9);
   const double loss = loss_sum_ / static_cast<double>(std::max<int64_t>(done_, 1));
   if (last) {
-    std::printf("%s%s: loss %.4f, %.0f samples/s, %.1f s%s\n",
+    std::printf("%s%s: loss %.4f%s%s, %.0f samples/s, %.1f s%s\n",
                 on_terminal_ ? "\r" : "",
                 label_.c_str(),
                 loss,
+                more.empty() ? "" : ", ",
+                more.c_str(),
                 rate,
                 elapsed,
                 on_terminal_ ? "\033[K" : "");

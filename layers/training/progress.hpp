@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace quantrain {
@@ -22,12 +23,14 @@ class Progress {
 
   /// Adds samples that were trained on, with the sum of their losses.
   void step(int64_t samples, double loss_sum);
-  void finish();           ///< prints the last line
+  void stop();  ///< ends the pass: what follows, such as an evaluation, is not part of seconds()
+  /// Prints the last line. `more` follows the loss, such as "accuracy 0.9100 (best)".
+  void finish(const std::string& more = {});
   double seconds() const;  ///< duration of the pass so far
 
  private:
   using Clock = std::chrono::steady_clock;
-  void draw(bool last);
+  void draw(bool last, const std::string& more);
 
   std::string label_;
   int64_t total_;
@@ -37,6 +40,10 @@ class Progress {
   bool line_open_ = false;
   Clock::time_point drawn_;
   Clock::time_point start_;
+  std::optional<Clock::time_point> stop_;
 };
+
+/// Prints a line on standard output.
+void print_progress(const std::string& line);
 
 }  // namespace quantrain

@@ -212,7 +212,7 @@ void check_batch_norm(
                      "batch statistics need more than one value per channel, got shape ",
                      x.shape(),
                      ": call eval() before the network predicts; if a data set leaves one sample "
-                     "for the last batch, set LoaderOptions::drop_last");
+                     "for the last batch, set LoaderOptions::drop_last or merge_last");
   }
 }
 

@@ -86,6 +86,23 @@ TEST_CASE("an incomplete last batch can be left out", "[data][loader]") {
   CHECK(run_images(DataLoader(numbered(3), {.batch = 400})).sizes == std::vector<int64_t>{3});
 }
 
+TEST_CASE("an incomplete last batch can join the batch before it", "[data][loader]") {
+  const auto sizes = [](int64_t samples, int64_t batch) {
+    const DataLoader loader(numbered(samples), {.batch = batch, .merge_last = true});
+    const std::vector<int64_t> found = run_images(loader).sizes;
+    CHECK(loader.batches() == static_cast<int64_t>(found.size()));
+    return found;
+  };
+  CHECK(sizes(9, 4) == std::vector<int64_t>{4, 5});
+  CHECK(sizes(11, 4) == std::vector<int64_t>{4, 7});
+  CHECK(sizes(8, 4) == std::vector<int64_t>{4, 4});
+  CHECK(sizes(5, 4) == std::vector<int64_t>{5});
+  CHECK(sizes(3, 4) == std::vector<int64_t>{3});
+  CHECK(sizes(3, std::numeric_limits<int64_t>::max()) == std::vector<int64_t>{3});
+  const ImageEpoch merged = run_images(DataLoader(numbered(9), {.batch = 4, .merge_last = true}));
+  CHECK(merged.bytes == run_images(DataLoader(numbered(9), {.batch = 4})).bytes);
+}
+
 TEST_CASE("a shuffled epoch visits every image once, with its own label", "[data][loader]") {
   const ImageEpoch epoch = run_images(DataLoader(numbered(100), {.batch = 8, .shuffle = true}));
   std::set<int> seen;
@@ -240,6 +257,10 @@ TEST_CASE("invalid options of a loader are rejected", "[data][loader]") {
       DataLoader(numbered(3), {.batch = 4, .drop_last = true}),
       DataError,
       "drop_last leaves nothing: 3 samples, batch 4; take a smaller batch, or leave out drop_last");
+  QUANTRAIN_CHECK_ERROR(
+      DataLoader(numbered(9), {.batch = 4, .drop_last = true, .merge_last = true}),
+      DataError,
+      "drop_last and merge_last are both set");
   QUANTRAIN_CHECK_ERROR(
       DataLoader(numbered(3)).epoch(-1), DataError, "epoch is -1, expected at least 0");
 }

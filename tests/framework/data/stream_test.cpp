@@ -55,6 +55,10 @@ TEST_CASE("a stream of unknown length ends with its generator", "[data][stream]"
             .size() == 6);
   QUANTRAIN_CHECK_ERROR(
       loader.batches(), DataError, "the number of samples is known only at the end");
+  QUANTRAIN_CHECK_ERROR(
+      DataLoader(Stream(counting_samples(7), kRows), {.batch = 3, .merge_last = true}),
+      DataError,
+      "merge_last needs the number of samples");
   QUANTRAIN_CHECK_ERROR(loader.order(),
                         DataError,
                         "declare the number (a Stream takes it as StreamOptions::samples)");
