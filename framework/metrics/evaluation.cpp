@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "framework/autograd/ops/cross_entropy.hpp"
 #include "framework/core/buffer.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/rounding.hpp"
@@ -27,19 +28,6 @@ bool contains(const std::array<std::string_view, N>& names, const std::string& n
 Shape rows_of(const Tensor& y) {
   const Shape& shape = y.shape();
   return Shape(std::vector<int64_t>(shape.begin(), shape.end() - (shape.rank() > 0 ? 1 : 0)));
-}
-
-std::vector<int32_t> labels_from(const Tensor& target) {
-  const Floats values = target.floats();
-  std::vector<int32_t> labels;
-  for (int64_t i = 0; i < target.elements(); ++i) {
-    const float value = values[i];
-    if (!(value >= 0.0f && value < 16777216.0f) ||
-        value != static_cast<float>(static_cast<int32_t>(value)))
-      throw DataError(kEvaluate, "target ", i, " is ", value, ", expected a label, a whole number");
-    labels.push_back(static_cast<int32_t>(value));
-  }
-  return labels;
 }
 
 const Tensor& only(const std::vector<Tensor>& outputs, const char* where) {
@@ -87,7 +75,7 @@ void Evaluation::add(const Tensor& y, const Batch& batch) {
                     "from predict_outputs()");
   const Tensor& target = batch.targets[0];
   if (!(target.shape() == y.shape()) && target.shape() == rows_of(y))
-    return add_classes(y, labels_from(target));
+    return add_classes(y, labels_in(target));
   add_numbers(y, target);
 }
 

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "framework/autograd/node.hpp"
 #include "framework/core/buffer.hpp"
@@ -40,18 +43,30 @@ class CrossEntropyNode : public Node {
   float label_smoothing_;
 };
 
-void check_logits(const Shape& logits, std::span<const int32_t> labels) {
-  if (logits.rank() != 2) throw ShapeError(kCrossEntropy, "logits must be [N, C], got ", logits);
-  const int64_t n = logits[0];
-  if (n == 0) throw ShapeError(kCrossEntropy, "the batch is empty: logits ", logits);
-  if (static_cast<int64_t>(labels.size()) != n) {
+/// Rows of logits [..., C].
+int64_t rows_of(const Shape& logits) {
+  if (logits.rank() < 2) throw ShapeError(kCrossEntropy, "logits must be [..., C], got ", logits);
+  if (logits.elements() == 0)
+    throw ShapeError(kCrossEntropy, "there is nothing to compare: logits ", logits);
+  return logits.elements() / logits[-1];
+}
+
+void check_labels(const Shape& logits,
+                  std::span<const int32_t> labels,
+                  std::optional<int32_t> ignored) {
+  if (static_cast<int64_t>(labels.size()) != rows_of(logits))
     throw ShapeError(kCrossEntropy, labels.size(), " labels for logits ", logits);
-  }
   for (size_t i = 0; i < labels.size(); ++i) {
-    if (labels[i] < 0 || labels[i] >= logits[1]) {
-      throw DataError(
-          kCrossEntropy, "label ", labels[i], " of sample ", i, " is outside [0, ", logits[1], ")");
-    }
+    if (labels[i] == ignored || (labels[i] >= 0 && labels[i] < logits[-1])) continue;
+    throw DataError(kCrossEntropy,
+                    "label ",
+                    labels[i],
+                    logits.rank() == 2 ? " of sample " : " at position ",
+                    i,
+                    " is outside [0, ",
+                    logits[-1],
+                    ")",
+                    ignored ? "" : "; if it means that there is no label, set ignore_index");
   }
 }
 
@@ -77,8 +92,8 @@ void check_class_weights(int64_t classes, const CrossEntropyOptions& options) {
 /// y = sum over n and c of -target(n, c) * log softmax(logits[n, :])[c].
 template <class Target>
 Tensor of_targets(const Tensor& logits, const Target& target, float label_smoothing) {
-  const int64_t rows = logits.dim(0);
-  const int64_t classes = logits.dim(1);
+  const int64_t classes = logits.dim(-1);
+  const int64_t rows = logits.elements() / classes;
   const Floats x = logits.floats();
   Tensor grad_logits;
   float* grad = nullptr;
@@ -116,15 +131,28 @@ Tensor of_targets(const Tensor& logits, const Target& target, float label_smooth
 
 }  // namespace
 
+std::vector<int32_t> labels_in(const Tensor& targets) {
+  constexpr float kMost = 16777216.0f;  // floats hold all whole numbers up to here
+  const Floats t = targets.floats();
+  std::vector<int32_t> labels;
+  labels.reserve(static_cast<size_t>(targets.elements()));
+  for (int64_t i = 0; i < targets.elements(); ++i) {
+    if (!(std::abs(t[i]) <= kMost && std::trunc(t[i]) == t[i]))
+      throw DataError(kCrossEntropy, "target ", i, " is ", t[i], ", expected a label");
+    labels.push_back(static_cast<int32_t>(t[i]));
+  }
+  return labels;
+}
+
 Tensor cross_entropy(const Tensor& logits, std::span<const int32_t> labels) {
   const DefaultRounding rounding;
-  check_logits(logits.shape(), labels);
+  check_labels(logits.shape(), labels, {});
   Tensor grad_logits;
   if (needs_gradient({logits})) grad_logits = Tensor::empty(logits.shape());
   const Floats logits_floats = logits.floats();
   const float loss =
-      kernels::cross_entropy_f32(logits.dim(0),
-                                 logits.dim(1),
+      kernels::cross_entropy_f32(std::ssize(labels),
+                                 logits.dim(-1),
                                  logits_floats,
                                  labels.data(),
                                  grad_logits.defined() ? grad_logits.mutable_data() : nullptr);
@@ -135,45 +163,70 @@ Tensor cross_entropy(const Tensor& logits,
                      std::span<const int32_t> labels,
                      const CrossEntropyOptions& options) {
   const DefaultRounding rounding;
-  check_logits(logits.shape(), labels);
-  const int64_t classes = logits.dim(1);
+  const std::optional<int32_t> ignored = options.ignore_index;
+  check_labels(logits.shape(), labels, ignored);
+  const int64_t classes = logits.dim(-1);
   check_class_weights(classes, options);
-  if (options.label_smoothing == 0.0f && options.class_weights.empty())
+  const bool ignores = ignored && std::find(labels.begin(), labels.end(), *ignored) != labels.end();
+  if (options.label_smoothing == 0.0f && options.class_weights.empty() && !ignores)
     return cross_entropy(logits, labels);
   const std::vector<float> ones(static_cast<size_t>(classes), 1.0f);
   const float* const w = options.class_weights.empty() ? ones.data() : options.class_weights.data();
   double norm = 0.0;
-  for (const int32_t label : labels) norm += double{w[label]};
-  if (norm == 0.0) throw DataError(kCrossEntropy, "the class weights of all labels are 0");
+  for (const int32_t label : labels) norm += label == ignored ? 0.0 : double{w[label]};
+  if (norm == 0.0)
+    throw DataError(kCrossEntropy,
+                    ignores ? "all labels are ignored, or their class weights are 0"
+                            : "the class weights of all labels are 0");
   const double smoothing = options.label_smoothing;
   const double share = smoothing / static_cast<double>(classes);
   const auto target = [&](int64_t row, int64_t c) {
-    const bool is_label = c == labels[static_cast<size_t>(row)];
-    return double{w[c]} * ((is_label ? 1.0 - smoothing : 0.0) + share) / norm;
+    const int32_t label = labels[static_cast<size_t>(row)];
+    if (label == ignored) return 0.0;
+    return double{w[c]} * ((c == label ? 1.0 - smoothing : 0.0) + share) / norm;
   };
   return of_targets(logits, target, options.label_smoothing);
 }
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets) {
+  return cross_entropy(logits, targets, CrossEntropyOptions{});
+}
+
+Tensor cross_entropy(const Tensor& logits,
+                     const Tensor& targets,
+                     const CrossEntropyOptions& options) {
   const DefaultRounding rounding;
-  if (logits.rank() != 2 || !(targets.shape() == logits.shape())) {
+  const Shape& shape = logits.shape();
+  const auto n = static_cast<double>(rows_of(shape));
+  const Shape rows(std::span<const int64_t>(shape.begin(), shape.end() - 1));
+  if (targets.shape() == rows) return cross_entropy(logits, labels_in(targets), options);
+  if (!(targets.shape() == shape)) {
     throw ShapeError(kCrossEntropy,
-                     "logits and targets must be [N, C], got ",
-                     logits.shape(),
-                     " and ",
+                     "targets must be like logits, for probabilities, or lack the last axis, for "
+                     "labels: logits ",
+                     shape,
+                     ", targets ",
                      targets.shape());
   }
-  if (logits.elements() == 0)
-    throw ShapeError(kCrossEntropy, "there is nothing to compare: logits ", logits.shape());
   const Floats t = targets.floats();
   for (int64_t i = 0; i < targets.elements(); ++i) {
     if (!(t[i] >= 0.0f && std::isfinite(t[i])))
       throw DataError(kCrossEntropy, "target ", i, " is ", t[i], ", expected a finite value >= 0");
   }
-  const auto n = static_cast<double>(logits.dim(0));
-  const int64_t classes = logits.dim(1);
-  const auto target = [&](int64_t row, int64_t c) { return double{t[row * classes + c]} / n; };
-  return of_targets(logits, target, 0.0f);
+  const int64_t classes = shape[-1];
+  check_class_weights(classes, options);
+  if (options.ignore_index)
+    throw DataError(kCrossEntropy, "ignore_index is for labels, and the targets are probabilities");
+  const std::vector<float>& w = options.class_weights;
+  const double smoothing = options.label_smoothing;
+  const double share = smoothing / static_cast<double>(classes);
+  const auto plain = [&](int64_t row, int64_t c) { return double{t[row * classes + c]} / n; };
+  if (w.empty() && smoothing == 0.0) return of_targets(logits, plain, 0.0f);
+  const auto target = [&](int64_t row, int64_t c) {
+    const double weight = w.empty() ? 1.0 : double{w[static_cast<size_t>(c)]};
+    return weight * (double{t[row * classes + c]} * (1.0 - smoothing) + share) / n;
+  };
+  return of_targets(logits, target, options.label_smoothing);
 }
 
 }  // namespace quantrain
