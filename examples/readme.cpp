@@ -15,7 +15,7 @@ using namespace quantrain;
 void train(Module& net, const DataLoader& batches, float learning_rate) {
   Adam optimizer{net.parameters(), {.learning_rate = learning_rate}};
   for (const Batch& batch : batches) {
-    Tensor loss = cross_entropy(net(batch.input), batch.labels);
+    Tensor loss = cross_entropy(net(batch.input), batch);
     optimizer.zero_grad();
     loss.backward();
     optimizer.step();

@@ -11,7 +11,7 @@
 namespace quantrain::examples {
 
 Tensor classification_loss(Module& net, Batch& batch) {
-  return cross_entropy(net(std::move(batch.input)), batch.labels);
+  return cross_entropy(net(std::move(batch.input)), batch);
 }
 
 std::vector<double> train(Module& net, DataLoader& loader, const TrainingOptions& options) {

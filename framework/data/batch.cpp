@@ -28,4 +28,15 @@ std::span<const uint8_t> Batch::bytes() const& {
   return {codes->u8(), static_cast<size_t>(codes->bytes.size())};
 }
 
+Tensor cross_entropy(const Tensor& logits, const Batch& batch, const CrossEntropyOptions& options) {
+  if (batch.targets.size() == 1) return cross_entropy(logits, batch.targets[0], options);
+  if (batch.targets.empty() && !batch.labels.empty())
+    return cross_entropy(logits, batch.labels, options);
+  throw DataError("cross_entropy",
+                  "the batch has no labels and ",
+                  batch.targets.size(),
+                  " targets, expected labels or one target: pass the labels or the target that "
+                  "belongs to these logits");
+}
+
 }  // namespace quantrain

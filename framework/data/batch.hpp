@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "framework/autograd/ops/cross_entropy.hpp"
 #include "framework/autograd/tensor.hpp"
 
 namespace quantrain {
@@ -24,6 +25,15 @@ struct Batch {
   std::span<const uint8_t> bytes() const&;
   std::span<const uint8_t> bytes() const&& = delete;
 };
+
+/// Cross entropy with what the batch has: its only target tensor (probabilities, such as mixup's,
+/// or labels of pixels), else its labels. So the same loss trains with and without mixup.
+///   loss = cross_entropy(net(batch.input), batch);
+/// Throws: as cross_entropy() of logits and targets or labels; DataError if the batch has several
+/// targets, or neither targets nor labels.
+Tensor cross_entropy(const Tensor& logits,
+                     const Batch& batch,
+                     const CrossEntropyOptions& options = {});
 
 /// The inputs of a Batch, or of any type with a member `input`.
 template <class B>

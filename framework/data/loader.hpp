@@ -26,8 +26,8 @@ struct LoaderOptions {
   bool merge_last = false;
   /// Mixes every sample with another one, with weights from Beta(mixup, mixup). mixup is 0 (no
   /// mixing) or in [0.01, 1]; 0.2 is usual. If the data set has labels, batch.labels stay the
-  /// labels of the samples, and targets[0] holds the shares of the classes, for
-  /// cross_entropy(net(batch.input), batch.targets[0]).
+  /// labels of the samples, and targets[0] holds the shares of the classes, which
+  /// cross_entropy(net(batch.input), batch) uses.
   double mixup = 0.0;
 };
 

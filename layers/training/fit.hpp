@@ -60,8 +60,8 @@ struct FitResult {
   bool stopped_early = false;
   /// A resumed run had ended before: nothing was trained, and the other members are its results.
   bool already_finished = false;
-  /// If already_finished: the settings that differ from those of that run, such as "epochs was 3 and
-  /// is 10"; empty: none, or the checkpoint is of an early version.
+  /// If already_finished: the settings that differ from those of that run, such as "epochs was 3
+  /// and is 10"; empty: none, or the checkpoint is of an early version.
   std::string differences = {};
 };
 
@@ -69,7 +69,7 @@ struct FitResult {
 /// options.accumulate batches and after the last batch of an epoch.
 ///   Adam optimizer(net.parameters());
 ///   fit(net, optimizer, loader,
-///       [&](Batch& batch) { return cross_entropy(net(std::move(batch.input)), batch.labels); },
+///       [&](Batch& batch) { return cross_entropy(net(std::move(batch.input)), batch); },
 ///       {.epochs = 3});
 /// loss returns one number, the mean over a batch. It may move tensors out of the batch.
 /// A run may be killed at any moment and started again with checkpoints.resume. It then ends with
@@ -89,8 +89,9 @@ struct FitResult {
 /// is neither theirs nor in options.also, if a metric is missing, not finite or named like a field
 /// of EpochReport, if the log or page cannot be written, or if the position in a checkpoint is
 /// invalid or does not fit the loader or early_stopping; ShapeError if loss does not return one
-/// number, or if one sample is left for the last batch, but a batch norm needs at least two. Exceptions from loss, from evaluate, from the callbacks and from the class Checkpoints
-/// reach the caller. Checkpoints that are already written are kept.
+/// number, or if one sample is left for the last batch, but a batch norm needs at least two.
+/// Exceptions from loss, from evaluate, from the callbacks and from the class Checkpoints reach the
+/// caller. Checkpoints that are already written are kept.
 FitResult fit(Module& net,
               Optimizer& optimizer,
               DataLoader& loader,
