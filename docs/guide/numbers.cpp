@@ -1,12 +1,11 @@
 // Numbers as targets, and a network with two inputs.
-#include <iomanip>
 #include <iostream>
-#include <sstream>
 #include <string>
 
 #include "framework/core/error.hpp"
 #include "framework/data/features.hpp"
 #include "framework/data/tensor_dataset.hpp"
+#include "framework/io/metadata.hpp"
 #include "layers/training/fit.hpp"
 #include "quant/analysis/parity.hpp"
 #include "quant/lowering/convert.hpp"
@@ -80,13 +79,6 @@ void train_wear(Module& net,
        .early_stopping = {.metric = "mse", .patience = 3, .smaller_is_better = true}});
 }
 
-/// A float as text with all of its digits, so that std::stof gives the same float.
-std::string digits(float value) {
-  std::ostringstream text;
-  text << std::setprecision(9) << value;
-  return text.str();
-}
-
 int main() try {
   manual_seed(1);
   const Motors training = measure(2000, 1);
@@ -104,8 +96,9 @@ int main() try {
   const quant::IntegerModel model = quant::convert(net, example);
   const quant::Parity parity = quant::verify_parity(net, model, DataLoader{test_set});
   if (!parity.first_difference().empty()) throw QuantError("guide", "the integers differ");
-  model.save("wear.safetensors",
-             {{"offset", digits(scaling.offset[0])}, {"scale", digits(scaling.scale[0])}});
+  model.save(
+      "wear.safetensors",
+      {{"offset", metadata_text(scaling.offset[0])}, {"scale", metadata_text(scaling.scale[0])}});
 
   // On the device, with the raw values of one motor: vibration, revolutions per minute and load.
   std::vector<float> vibration, wear(1);
@@ -115,8 +108,8 @@ int main() try {
   const std::vector<std::span<float>> outputs{wear};
   const IntegerModel loaded = IntegerModel::load(std::string("wear.safetensors"));
   loaded.run(inputs, outputs);
-  const float offset = std::stof(loaded.metadata().at("offset"));
-  const float scale = std::stof(loaded.metadata().at("scale"));
+  const auto offset = metadata_number<float>(loaded, "offset");
+  const auto scale = metadata_number<float>(loaded, "scale");
   std::cout << "wear: " << integer::raw_value(wear[0], offset, scale) << " um, expected 80 um\n";
   return 0;
 } catch (const Error& error) {

@@ -7,6 +7,7 @@
 #include "framework/autograd/ops.hpp"
 #include "framework/autograd/parameters.hpp"
 #include "framework/data/loader.hpp"
+#include "framework/io/metadata.hpp"
 #include "framework/optim/adam.hpp"
 #include "framework/optim/clip.hpp"
 #include "framework/optim/schedule.hpp"
@@ -30,7 +31,7 @@ inline void train(Module& net,
     for (const Batch& batch : batches.epoch(epoch)) {
       optimizer.set_learning_rate(schedule(step++));
       optimizer.zero_grad();
-      Tensor loss = cross_entropy(net(batch.input), batch.labels);
+      Tensor loss = cross_entropy(net(batch.input), batch);
       loss.backward();
       clip_grad_norm(optimizer.parameters(), 5.0f);
       optimizer.step();
@@ -48,12 +49,12 @@ inline void save_checkpoint(const Module& net,
                             const Optimizer& optimizer,
                             int64_t step,
                             const std::string& name) {
-  save(net, name + ".network", {{"step", std::to_string(step)}});
+  save(net, name + ".network", {{"step", metadata_text(step)}});
   save_parameters(name + ".optimizer", optimizer.state());
 }
 
 inline int64_t load_checkpoint(Module& net, Optimizer& optimizer, const std::string& name) {
   const auto metadata = load(net, name + ".network");
   load_parameters(name + ".optimizer", optimizer.state());
-  return std::stoll(metadata.at("step"));
+  return metadata_number<int64_t>(metadata, "step");
 }
