@@ -4,6 +4,7 @@
 
 #include "framework/autograd/parameters.hpp"
 #include "framework/core/error.hpp"
+#include "framework/core/file.hpp"
 #include "framework/io/safetensors.hpp"
 
 namespace quantrain {
@@ -49,6 +50,38 @@ void check_prepared_alike(const std::string& path,
                             "quantization: load the file before prepare_qat or prepare_ptq");
 }
 
+// Throws if the file's format is not one of quantrain's, and says how to read it.
+void check_own(const std::string& path, const TensorFile& file) {
+  const auto format = file.metadata.find("format");
+  if (file.metadata.contains("layout") ||
+      (format != file.metadata.end() && format->second.starts_with("quantrain")))
+    return;
+  throw DataError(
+      "load",
+      path,
+      ": was not written by quantrain's save(), but by another program, such as PyTorch, "
+      "whose convolutions have another layout: read it with load_safetensors(path), and "
+      "copy each array into the entry of state(net) with its name; transpose weights of "
+      "convolutions from [O, I, KH, KW] to [O, KH, KW, I]. The page docs/guide/weights.md "
+      "has a function that does this");
+}
+
+// load_safetensors(), which also says what to do with a file of torch.save().
+TensorFile read_state(const std::string& path) {
+  try {
+    return load_safetensors(path);
+  } catch (const DataError&) {
+    uint8_t first[2] = {0, 0};
+    const bool is_zip = InputFile(path).read(first) == 2 && first[0] == 'P' && first[1] == 'K';
+    if (!is_zip) throw;
+    throw DataError("load",
+                    path,
+                    ": is a zip archive, as torch.save() writes it. In Python, write "
+                    "safetensors.torch.save_file(net.state_dict(), path) instead, then read on in "
+                    "docs/guide/weights.md");
+  }
+}
+
 }  // namespace
 
 std::vector<NamedState> state(const Module& module) {
@@ -88,7 +121,8 @@ void save(const Module& module,
 }
 
 std::map<std::string, std::string> load(Module& module, const std::string& path) {
-  TensorFile file = load_safetensors(path);
+  TensorFile file = read_state(path);
+  check_own(path, file);
   const std::vector<NamedState> own = state(module);
   check_prepared_alike(path, file, own);
   load_parameters(path, file, own);

@@ -28,10 +28,11 @@ void save(const Module& module,
           const std::map<std::string, std::string>& metadata = {});
 /// Loads a file written by save() into a module of the same structure. Returns the metadata that
 /// the caller of save() added.
-/// Throws: DataError if the file is damaged, or has another format, version or layout; if it comes
-/// from a network prepared for quantization and the module is not prepared, or the reverse; if an
-/// entry is missing, unknown or has another type or shape; if an integer is outside of its range;
-/// or if a constant has another value. On an error, nothing changes.
+/// Throws: DataError if the file is damaged, or has another format, version or layout (for a file
+/// of PyTorch, the message says how to read it); if it comes from a network prepared for
+/// quantization and the module is not prepared, or the reverse; if an entry is missing, unknown or
+/// has another type or shape; if an integer is outside of its range; or if a constant has another
+/// value. On an error, nothing changes.
 std::map<std::string, std::string> load(Module& module, const std::string& path);
 
 }  // namespace quantrain

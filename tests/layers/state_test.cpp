@@ -5,6 +5,8 @@
 #include <filesystem>
 
 #include "framework/core/error.hpp"
+#include "framework/core/file.hpp"
+#include "framework/io/safetensors.hpp"
 #include "layers/layers.hpp"
 #include "tests/catch.hpp"
 #include "tests/tensors.hpp"
@@ -96,6 +98,34 @@ TEST_CASE("files that cannot be read or written are errors that name them", "[la
   save(net, file.path());
   std::filesystem::resize_file(file.path(), std::filesystem::file_size(file.path()) - 1);
   QUANTRAIN_CHECK_ERROR(load(net, file.path()), DataError, "net.safetensors");
+}
+
+TEST_CASE("a file of PyTorch is refused with the way to read it", "[layers][state]") {
+  const TemporaryFile file;
+  Sequential net = make_net(1);
+  const std::vector<float> before = state_values(net);
+  TensorFile foreign;
+  foreign.add({"0.weight", DType::kF32, Shape{1}, {0, 0, 0, 0}});
+  for (const bool pt : {false, true}) {
+    if (pt) foreign.metadata["format"] = "pt";  // as safetensors.torch.save_file() writes
+    save_safetensors(file.path(), foreign);
+    QUANTRAIN_CHECK_ERROR(load(net, file.path()),
+                          DataError,
+                          "PyTorch, whose convolutions have another layout: read it with "
+                          "load_safetensors(path)");
+    QUANTRAIN_CHECK_ERROR(load(net, file.path()), DataError, "docs/guide/weights.md");
+  }
+  // A file of quantrain in another layout keeps its own message.
+  foreign.metadata["layout"] = "NCHW/OIHW";
+  save_safetensors(file.path(), foreign);
+  QUANTRAIN_CHECK_ERROR(load(net, file.path()), DataError, "layout is \"NCHW/OIHW\"");
+  // torch.save() writes a zip archive.
+  const std::string zip = std::string("PK\3\4") + std::string(100, 'x');
+  write_file(file.path(), zip);
+  QUANTRAIN_CHECK_ERROR(load(net, file.path()), DataError, "safetensors.torch.save_file");
+  write_file(file.path(), std::string(100, 'x'));
+  QUANTRAIN_CHECK_ERROR(load(net, file.path()), DataError, file.path());
+  CHECK(state_values(net) == before);
 }
 
 TEST_CASE("dropout continues from a saved state as if it had not stopped", "[layers][state]") {
