@@ -1,4 +1,5 @@
-# The installed package has the libraries, the headers, and files for find_package and pkg-config. The headers are under
+# The installed package has the libraries, the headers, the guide and the examples (share/doc/quantrain), and files for
+# find_package and pkg-config. The headers are under
 # include/quantrain, in the same folders as in the repository; internal headers are not installed. The runtime has its
 # own export file, so that find_package can find it without the dependencies of training. Of CPack's components, runtime
 # and training hold the shared libraries, and dev holds everything else.
@@ -38,7 +39,16 @@ install(DIRECTORY ${folders}
         COMPONENT dev
         FILES_MATCHING PATTERN "*.hpp"
         ${not_installed})
-install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/quantrain COMPONENT dev)
+set(doc_dir ${CMAKE_INSTALL_DATADIR}/doc/quantrain)
+install(FILES LICENSE DESTINATION ${doc_dir} COMPONENT dev)
+# The guide, the other pages and the examples. Their links are adapted to the installed folders.
+if(QUANTRAIN_TRAINING)
+  install(CODE "execute_process(COMMAND \"${CMAKE_COMMAND}\" -D \"SOURCE=${PROJECT_SOURCE_DIR}\"
+    -D \"TO=${PROJECT_BINARY_DIR}/installed_doc\" -D \"DOC=${CMAKE_INSTALL_FULL_DATADIR}/doc/quantrain\"
+    -D \"INCLUDE=${CMAKE_INSTALL_FULL_INCLUDEDIR}/quantrain\"
+    -P \"${PROJECT_SOURCE_DIR}/cmake/installed_docs.cmake\" COMMAND_ERROR_IS_FATAL ANY)" COMPONENT dev)
+  install(DIRECTORY ${PROJECT_BINARY_DIR}/installed_doc/ DESTINATION ${doc_dir} COMPONENT dev USE_SOURCE_PERMISSIONS)
+endif()
 
 # quantrain_pc(name description): installs <name>.pc for pkg-config, made from ${requires} and ${libraries}. The
 # installed package can be moved to another folder.

@@ -1,8 +1,8 @@
 # cmake -D BUILD=<build folder> -D SOURCE=<this folder> -D WORK=<scratch> -D VERSION=... -D GENERATOR=...
 #       -D COMPILER=... -D CONFIG=... -D THREADS=<QUANTRAIN_THREADS> -P run.cmake
-# Installs the build, then builds and runs projects on the installed package: one that uses everything and compiles
-# every installed header, and one that uses only the runtime. Also builds a project that contains quantrain's
-# sources as a subdirectory.
+# Installs the build and checks the links of the installed pages. Then builds and runs projects on the installed package:
+# one that uses everything and compiles every installed header, and one that uses only the runtime. Also builds a project
+# that contains quantrain's sources as a subdirectory.
 cmake_minimum_required(VERSION 3.25)
 
 function(run)
@@ -46,6 +46,33 @@ file(GLOB_RECURSE headers RELATIVE ${include} ${include}/*.hpp)
 list(TRANSFORM headers REPLACE "(.+)" "#include \"\\1\"\n")
 list(JOIN headers "" headers)
 file(WRITE ${WORK}/headers.cpp "${headers}")
+
+# The guide and the examples are installed, and every link of their pages leads to an installed file.
+set(doc ${WORK}/prefix/share/doc/quantrain)
+foreach(file README.md docs/guide.md docs/guide/training.md docs/guide/CMakeLists.txt docs/guide/train.cpp
+        examples/readme.cpp examples/README.md)
+  if(NOT EXISTS ${doc}/${file})
+    message(FATAL_ERROR "share/doc/quantrain lacks ${file}")
+  endif()
+endforeach()
+file(GLOB_RECURSE pages ${doc}/*.md)
+set(checked 0)
+foreach(page IN LISTS pages)
+  cmake_path(GET page PARENT_PATH folder)
+  file(READ ${page} text)
+  string(REPLACE "](" "@(" text "${text}")
+  string(REGEX MATCHALL "@\\([^):# \n]+[)#]" links "${text}")
+  foreach(link IN LISTS links)
+    string(REGEX REPLACE "@\\((.*)[)#]$" "\\1" link "${link}")
+    if(NOT EXISTS ${folder}/${link})
+      message(FATAL_ERROR "${page} links to ${link}, which is not installed")
+    endif()
+    math(EXPR checked "${checked} + 1")
+  endforeach()
+endforeach()
+if(checked LESS 50)
+  message(FATAL_ERROR "only ${checked} links were found in share/doc/quantrain")
+endif()
 
 project_on_package(build ${SOURCE})
 run(${WORK}/build/framework_consumer)
