@@ -7,6 +7,7 @@
 #include "layers/concat.hpp"
 #include "layers/conv1d.hpp"
 #include "layers/conv2d.hpp"
+#include "layers/copy.hpp"
 #include "layers/dropout.hpp"
 #include "layers/dry_run.hpp"
 #include "layers/evaluate.hpp"

@@ -263,6 +263,22 @@ void Module::append_modes(int depth, std::vector<std::pair<Module*, bool>>& mode
   for_parts([&](Module& part) { part.append_modes(depth + 1, modes); });
 }
 
+void Module::train_like(const Module& other) {
+  std::vector<bool> wanted;
+  other.visit_owned("",
+                    [&](const std::string&, const Module& m) { wanted.push_back(m.training_); });
+  std::vector<std::pair<Module*, bool>> own;
+  append_modes(0, own);
+  if (own.size() != wanted.size())
+    throw GraphError(type(),
+                     "has ",
+                     own.size(),
+                     " modules with those in slots, but the other network has ",
+                     wanted.size());
+  // Parents come before children, because train() of a parent also sets the mode of its parts.
+  for (size_t i = 0; i < own.size(); ++i) own[i].first->train(wanted[i]);
+}
+
 std::string Module::where() const {
   const std::string& path = Scope::path();
   return path.empty() ? std::string(type()) : std::string(type()) + ' ' + path;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -24,6 +25,9 @@ struct Slots {
   std::shared_ptr<WeightSlot> weight;           ///< computes the weights that the layer uses
   std::shared_ptr<Module> body;                 ///< runs instead of forward()
   std::shared_ptr<Module> output;               ///< applied to the first output
+  /// Of a root whose slots are filled: fills the slots of `to`, a new network of the same layers as
+  /// `from`, in the same way. copy() calls it.
+  std::function<void(const Module& from, Module& to)> prepare_again;
 };
 
 struct NamedModule {
@@ -85,6 +89,9 @@ class Module {
   /// Sets the mode of this module and of all its children and slots.
   void train(bool training = true);
   void eval() { train(false); }
+  /// Gives each module the mode that it has in another network of the same layers and slots.
+  /// Throws: GraphError if the number of modules differs; then nothing changes.
+  void train_like(const Module& other);
 
   /// Whether forward() takes its weights from slots().weight.
   virtual bool has_weight_slot() const { return false; }

@@ -158,6 +158,11 @@ void prepare(Module& net,
   for (const Site& site : survey.sites()) plug(site, config, purpose);
   announce_new_parameters(net, before);
   if (purpose == Purpose::kCalibration) freeze(net);
+  net.slots().prepare_again = [inputs, config, purpose](const Module& from, Module& to) {
+    prepare(to, inputs, config, purpose);
+    const auto* const input = dynamic_cast<const Phased*>(from.slots().inputs[0].get());
+    if (input != nullptr) set_simulation(to, input->simulation());
+  };
 }
 
 }  // namespace
