@@ -46,7 +46,7 @@ if(QUANTRAIN_TRAINING)
   install(CODE "execute_process(COMMAND \"${CMAKE_COMMAND}\" -D \"SOURCE=${PROJECT_SOURCE_DIR}\"
     -D \"TO=${PROJECT_BINARY_DIR}/installed_doc\" -D \"DOC=${CMAKE_INSTALL_FULL_DATADIR}/doc/quantrain\"
     -D \"INCLUDE=${CMAKE_INSTALL_FULL_INCLUDEDIR}/quantrain\"
-    -P \"${PROJECT_SOURCE_DIR}/cmake/installed_docs.cmake\" COMMAND_ERROR_IS_FATAL ANY)" COMPONENT dev)
+    -P \"${PROJECT_SOURCE_DIR}/packaging/installed_docs.cmake\" COMMAND_ERROR_IS_FATAL ANY)" COMPONENT dev)
   install(DIRECTORY ${PROJECT_BINARY_DIR}/installed_doc/ DESTINATION ${doc_dir} COMPONENT dev USE_SOURCE_PERMISSIONS)
 endif()
 
