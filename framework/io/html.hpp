@@ -10,7 +10,7 @@ namespace quantrain::html {
 std::string number(double value, int digits = 4);
 /// Text with &, <, > and " replaced.
 std::string escaped(std::string_view text);
-/// The page up to <h1>, with the style that all pages share and `style` after it.
+/// The page up to its title as a heading, with the style that all pages share and `style` after it.
 std::string begin_page(std::string_view title, std::string_view style = "");
 std::string end_page();
 
