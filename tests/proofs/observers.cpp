@@ -11,6 +11,7 @@
 #include "examples/common/training.hpp"
 #include "framework/core/parallel.hpp"
 #include "framework/data/loader.hpp"
+#include "layers/evaluate.hpp"
 #include "layers/init.hpp"
 #include "layers/state.hpp"
 #include "quant/prepare/prepare.hpp"
@@ -151,7 +152,7 @@ Subject subject_of(RareEvents (*events)(uint64_t seed), const std::vector<uint64
           .measure =
               [=](Sequential& net, uint64_t seed) {
                 const RareEvents& data = all->at(seed);
-                return data.measure(examples::outputs(net, DataLoader(data.rare, {.batch = 256})));
+                return data.measure(predict(net, DataLoader(data.rare, {.batch = 256})));
               }};
 }
 
