@@ -42,7 +42,8 @@ class Deployed {
     const auto n = static_cast<size_t>(batch);
     const size_t bytes = n * static_cast<size_t>(model_.input_shape().elements());
     const size_t logits = n * static_cast<size_t>(model_.output_size());
-    model_.run(std::span<const uint8_t>(bytes_).first(bytes), std::span(logits_).first(logits));
+    model_.run_codes(std::span<const uint8_t>(bytes_).first(bytes),
+                     std::span(logits_).first(logits));
   }
 
   /// Name and shortest time in microseconds of each integer layer, in execution order.

@@ -1,5 +1,7 @@
-// Runs a deployed network: loads a saved model, reads an image (one byte for each input element)
-// from a file or standard input, and prints its class and logits. Needs only the runtime library.
+// Runs a deployed network: loads a saved model, reads the codes of its input from a file or
+// standard input, and prints class and logits. If the input's range is [0, 1], the codes are the
+// bytes of an image; for other ranges, quantize_pixels() makes codes from such bytes. Needs only
+// the runtime library.
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -19,9 +21,9 @@ int main(int argc, char** argv) try {
     throw quantrain::Error(
         "deploy", "the file has fewer than the ", image.size(), " bytes of an image");
   std::vector<int32_t> logits(static_cast<size_t>(model.output_size()));
-  model.run(image, logits);
+  model.run_codes(image, logits);
   int32_t best = 0;
-  model.classify(image, {&best, 1});
+  model.classify_codes(image, {&best, 1});
   std::printf("class %d, logits", best);
   for (const int32_t logit : logits) std::printf(" %d", logit);
   std::printf("\n");

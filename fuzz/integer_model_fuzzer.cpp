@@ -51,7 +51,7 @@ std::vector<std::vector<int32_t>> run(const integer::Program& program) {
     y.emplace_back(static_cast<size_t>(kSamples * model.output_size(i)));
   for (const auto& bytes : x) from.emplace_back(bytes);
   for (auto& integers : y) to.emplace_back(integers);
-  model.run(from, to);
+  model.run_codes(from, to);
   return y;
 }
 

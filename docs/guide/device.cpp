@@ -14,7 +14,7 @@ int main() try {
     throw quantrain::DataError("image", "is no file of ", image.size(), " bytes");
   std::fclose(file);
   int32_t best = 0;
-  model.classify(image, {&best, 1});
+  model.classify_pixels(image, {&best, 1});
   std::printf("class %d of %s\n", best, model.metadata().at("classes").c_str());
   return 0;
 } catch (const quantrain::Error& error) {

@@ -62,6 +62,9 @@ int main() try {
         Dataset::from_floats({1, 2}, std::vector<float>{0.5f, 1.5f}, {0}, 2);
       },
       [&] {
+        Dataset::from_floats({1, 2}, std::vector<float>{1000.2f, 1000.8f}, {0}, 2, {1000, 1001});
+      },
+      [&] {
         Sequential net{Flatten{}, Linear{255, 4}};
         net(batch.input);
       },
@@ -132,7 +135,14 @@ int main() try {
         net(batch.input);
         const quant::IntegerModel model = quant::convert(net, batch.input);
         std::vector<int32_t> logits(4);
-        model.run(std::vector<uint8_t>(255), logits);
+        model.run_codes(std::vector<uint8_t>(255), logits);
+      },
+      [&] {
+        Sequential net = prepared();
+        net(batch.input);
+        const quant::IntegerModel model = quant::convert(net, batch.input);
+        std::vector<int32_t> classes(1);
+        model.classify(std::vector<float>(256, 128.0f), classes);
       },
   };
   for (const auto& mistake : mistakes) {

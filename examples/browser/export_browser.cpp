@@ -159,7 +159,7 @@ Json examples_of(const IntegerModel& model, const Dataset& images) {
     if (at == images.size()) continue;
     const auto pixels = images.image(at);
     std::vector<int32_t> outputs(10);
-    model.run(pixels, outputs);
+    model.run_codes(pixels, outputs);
     std::vector<uint32_t> checksums;
     const uint8_t* const input = pixels.data();
     model.trace(1, {&input, 1}, [&](size_t i, const void* codes) {

@@ -72,8 +72,8 @@ CallTimes time_integer(const IntegerModel& model, const Task& task, int calls) {
     const auto part = [&](size_t all) {
       return all * static_cast<size_t>(batch) / static_cast<size_t>(kLargest);
     };
-    model.run(std::span(input.bytes).first(part(input.bytes.size())),
-              std::span(y).first(part(y.size())));
+    model.run_codes(std::span(input.bytes).first(part(input.bytes.size())),
+                    std::span(y).first(part(y.size())));
   });
 }
 

@@ -71,9 +71,9 @@ void check_range(const Shape& shape,
                     range.min,
                     ", ",
                     range.max,
-                    "]: declare the range of the values; if columns differ in magnitude, declare "
-                    "the features from fit_min_max() or fit_mean_std(), and the range from "
-                    "feature_range()");
+                    "]: declare the range of the values; if columns differ in magnitude or have "
+                    "spikes, declare the features from fit_percentiles() and the range from "
+                    "percentile_range(), and pass Outside::kSaturate");
   }
 }
 
@@ -145,6 +145,17 @@ SampleArray SampleArray::encoded(const Shape& shape,
     check_finite(values, data.shape.elements(), features);
   std::vector<uint8_t> codes(values.size());
   data.saturated = integer::encode_input(values, params, features, codes, kDataset);
+  if (refuses(outside, data.saturated, std::ssize(values))) {
+    throw DataError(kDataset,
+                    data.saturated,
+                    " of ",
+                    values.size(),
+                    " values lie outside of the range [",
+                    range.min,
+                    ", ",
+                    range.max,
+                    "]: are the values in the units of the range?");
+  }
   auto [all, owner] = kept(std::move(codes));
   data.owner = std::move(owner);
   data.bytes = all;

@@ -17,12 +17,6 @@ namespace quantrain {
 
 using integer::InputFeatures;
 
-/// What to do with values outside of the declared range.
-enum class Outside {
-  kRefuse,    ///< throws an error that names the first such value
-  kSaturate,  ///< uses the nearest code, like a deployed program; see saturated()
-};
-
 /// One array [N, ...] of a data set: plain floats, or bytes that are codes of a declared range. A
 /// cheap handle on immutable data.
 class SampleArray {
@@ -46,11 +40,11 @@ class SampleArray {
                             std::span<const float> values,
                             std::shared_ptr<const void> owner);
   /// Bytes that are codes of the range. If it does not contain 0, params() are those of the range
-  /// widened to 0. By default, real values are
-  /// byte / 255. features: offsets and scales that turn raw values into the values that the codes
-  /// stand for.   docs/quantization.md (20)
-  /// Throws: QuantError if the range is empty or infinite, or features do not have a finite offset
-  /// and a finite positive scale for each index of the last axis.
+  /// widened to 0. By default, real values are byte / 255. features: offsets and scales that turn
+  /// raw values into the values that the codes stand for.   docs/quantization.md (20)
+  /// Throws: QuantError if the range is empty, infinite or too far from 0 (integer::input_params), or
+  /// features do not have a finite offset and a finite positive scale for each index of the last
+  /// axis.
   static SampleArray bytes(const Shape& shape,
                            std::vector<uint8_t> values,
                            Range range = kUnitRange,
@@ -66,8 +60,8 @@ class SampleArray {
   ///   z = (x - offset[f]) / scale[f]; without features, z = x
   ///   byte = round((z - min) / (max - min) * 255) if the range begins or ends at 0
   /// docs/quantization.md (2), (3), (20)
-  /// Throws: QuantError like bytes(); DataError if a value, or its z, is NaN or infinite, or, with
-  /// Outside::kRefuse, if z is outside the range.
+  /// Throws: QuantError like bytes(); DataError if a value, or its z, is NaN or infinite, or
+  /// `outside` refuses values whose z is outside the range.
   static SampleArray encoded(const Shape& shape,
                              std::span<const float> values,
                              Range range,

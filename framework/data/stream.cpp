@@ -65,8 +65,12 @@ class Reading {
     const Shape shape = batch_shape(n, options_->shape);
     const SampleArray samples =
         options_->range
-            ? SampleArray::encoded(
-                  shape, values, *options_->range, options_->features, Outside::kSaturate)
+            ? SampleArray::encoded(shape,
+                                   values,
+                                   *options_->range,
+                                   options_->features,
+                                   options_->outside == Outside::kRefuseMost ? Outside::kRefuseMost
+                                                                             : Outside::kSaturate)
             : SampleArray::floats(shape, std::move(values));
     std::vector<int64_t> rows;
     for (int64_t i = 0; i < n; ++i) rows.push_back(i);
@@ -114,7 +118,7 @@ class Reading {
       const float z = integer::feature_value(sample.values, i, features);
       if (!std::isfinite(z))
         fail("value ", x, " at ", i, " is ", z, " after the feature's offset and scale");
-      if (options_->outside == Outside::kSaturate) continue;
+      if (options_->outside != Outside::kRefuse) continue;
       if (z < options_->range->min || z > options_->range->max) {
         fail("value ",
              z,

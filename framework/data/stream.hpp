@@ -39,7 +39,8 @@ struct StreamOptions {
 /// start() throws or returns no generator; if the generator throws, ends before the declared length
 /// or gives no sample at all; or if a value is not finite before or after offset and scale; or if a
 /// sample does not fit the declared shapes and classes or, with Outside::kRefuse, leaves the
-/// declared range. read() also throws DataError if pass.mixup is not 0.
+/// declared range. With Outside::kRefuseMost, a batch of which most values lie outside is refused.
+/// read() also throws DataError if pass.mixup is not 0.
 class Stream : public BatchSource {
  public:
   // Copies only: a moved-from stream would be empty.

@@ -9,6 +9,7 @@
 #include "framework/arithmetic/stored.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
+#include "framework/core/rounding.hpp"
 #include "framework/kernels/dispatch/dispatch.hpp"
 #include "framework/kernels/integer/integer.hpp"
 
@@ -64,8 +65,33 @@ QParams input_params(Range range, std::string_view where) {
     throw QuantError(
         where, "the range [", range.min, ", ", range.max, "] of the input is empty or not finite");
   }
+  const DefaultRounding rounding;
   const QType type{.bits = 8, .is_signed = false, .narrow = false};
-  return choose_params({&range, 1}, -1, type, QScheme::kAffine, where);
+  const QParams params = choose_params({&range, 1}, -1, type, QScheme::kAffine, where);
+  const auto code = [&](float x) {
+    return quantize(x, params.scale[0], params.zero_point[0], type.qmin(), type.qmax());
+  };
+  const int32_t codes = code(range.max) - code(range.min) + 1;
+  if (codes < kLeastCodes) {
+    throw QuantError(where,
+                     "the range [",
+                     range.min,
+                     ", ",
+                     range.max,
+                     "] is too far from 0: real 0 must have a code, too, so only ",
+                     codes,
+                     " of the ",
+                     type.levels(),
+                     " codes lie within the range, fewer than ",
+                     kLeastCodes,
+                     ". Subtract an offset: declare features (InputFeatures) with offset ",
+                     range.min,
+                     " and scale 1, or those of fit_mean_std(), and the range of the shifted "
+                     "values, such as [0, ",
+                     range.max - range.min,
+                     ']');
+  }
+  return params;
 }
 
 int64_t encode_input(std::span<const float> x,

@@ -9,7 +9,28 @@
 
 // Conversion of a user's raw values to the codes of an input. Data sets, simulation and the
 // deployed network call the same function.   docs/quantization.md (12), (20)
+namespace quantrain {
+
+/// What to do with values outside of the declared range, which have no code of their own.
+enum class Outside {
+  kRefuse,      ///< throws an error if there is such a value
+  kRefuseMost,  ///< throws an error if more than half of the values are outside: then the values
+                ///< are probably in other units than the range. The rest saturates
+  kSaturate,    ///< such values get the nearest code, and are counted
+};
+
+/// Whether `outside` refuses a batch in which so many values saturate.
+constexpr bool refuses(Outside outside, int64_t saturated, int64_t values) {
+  if (outside == Outside::kSaturate) return false;
+  return outside == Outside::kRefuse ? saturated > 0 : saturated > values / 2;
+}
+
+}  // namespace quantrain
+
 namespace quantrain::integer {
+
+/// Fewest codes that a declared range must have within it.   docs/quantization.md (12)
+inline constexpr int32_t kLeastCodes = 16;
 
 /// z = (x - offset[f]) / scale[f], where f is the element's index along the last axis: element i
 /// has f = i % size(). The network sees z, and the codes stand for z. Without features, z = x.
@@ -43,7 +64,8 @@ void validate(const InputFeatures& features, int64_t extent, std::string_view wh
 
 /// Parameters of an input's unsigned 8-bit codes for a declared range, which is widened to contain
 /// 0.   docs/quantization.md (2), (12)
-/// Throws: QuantError naming `where` if the range is empty or not finite.
+/// Throws: QuantError naming `where` if the range is empty or not finite, or is so far from 0 that
+/// fewer than kLeastCodes codes lie within it.
 QParams input_params(Range range, std::string_view where);
 
 /// Converts raw values to stored codes by (20) and (3).

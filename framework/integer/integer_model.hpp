@@ -54,33 +54,66 @@ class IntegerModel {
   /// hash.
   uint64_t hash() const { return integer::content_hash(program()); }
 
-  /// Computes the integer logits [n, output_size()]: the output layer's accumulators, or its codes
-  /// minus their zero point. x holds the codes of n samples, one byte each. If the input range is
-  /// [0, 1] and there are no features, a pixel's byte is its code. All memory comes from the pool,
-  /// which keeps it for the next call.
+  /// Computes the integer logits [n, output_size()] from raw values of n samples, in the units of
+  /// the data source (see quantize_input()): the output layer's accumulators, or its codes minus
+  /// their zero point. Or computes real logits, in which case y holds floats. Returns the number of
+  /// values that saturate. All memory comes from the pool, which keeps it for the next call.
+  /// outside: by default, values of which more than half saturate are refused.
   /// Throws: ShapeError if x does not hold whole samples, y does not have output_size() integers for
-  /// each of them, or the network has several inputs or outputs.
-  void run(std::span<const uint8_t> x, std::span<int32_t> y) const;
-  /// The same, but x holds raw values (see quantize_input()), y receives real logits, or both.
-  /// Throws: as above; DataError like quantize_input(). A refused value is found when its chunk of
-  /// kChunk samples is converted. Then y holds only the results of earlier chunks.
-  void run(std::span<const float> x, std::span<int32_t> y) const;
-  void run(std::span<const uint8_t> x, std::span<float> y) const;
-  void run(std::span<const float> x, std::span<float> y) const;
+  /// each of them, or the network has several inputs or outputs; DataError like quantize_input(),
+  /// or if `outside` refuses the values of an input. Values are converted, and refused, by chunks
+  /// of kChunk samples; then y holds only the results of earlier chunks.
+  int64_t run(std::span<const float> x,
+              std::span<int32_t> y,
+              Outside outside = Outside::kRefuseMost) const;
+  int64_t run(std::span<const float> x,
+              std::span<float> y,
+              Outside outside = Outside::kRefuseMost) const;
   /// For several inputs and outputs, in the order in which forward() took and returned them. All
   /// inputs hold the same number of samples.
   ///   const std::vector<std::span<const float>> inputs{vibration, settings};
   ///   const std::vector<std::span<float>> outputs{wear, temperature};
   ///   model.run(inputs, outputs);
-  void run(std::span<const std::span<const uint8_t>> x,
-           std::span<const std::span<int32_t>> y) const;
-  void run(std::span<const std::span<const float>> x, std::span<const std::span<float>> y) const;
+  int64_t run(std::span<const std::span<const float>> x,
+              std::span<const std::span<float>> y,
+              Outside outside = Outside::kRefuseMost) const;
   /// Writes the index of the largest logit of each sample to classes; among equal logits, the
-  /// lowest index.   docs/quantization.md (12)
+  /// lowest index. Returns the number of values that saturate.   docs/quantization.md (12)
   /// Throws: like run(); ShapeError unless classes has one entry for each sample; QuantError like
   /// logit_scale().
-  void classify(std::span<const uint8_t> x, std::span<int32_t> classes) const;
-  void classify(std::span<const float> x, std::span<int32_t> classes) const;
+  int64_t classify(std::span<const float> x,
+                   std::span<int32_t> classes,
+                   Outside outside = Outside::kRefuseMost) const;
+
+  /// The same on codes of the input's parameters, one byte for each element, such as
+  /// Batch::bytes(), or what quantize_input() and quantize_pixels() compute.
+  /// Throws: ShapeError and QuantError like run() and classify().
+  void run_codes(std::span<const uint8_t> x, std::span<int32_t> y) const;
+  void run_codes(std::span<const uint8_t> x, std::span<float> y) const;
+  void run_codes(std::span<const std::span<const uint8_t>> x,
+                 std::span<const std::span<int32_t>> y) const;
+  void classify_codes(std::span<const uint8_t> x, std::span<int32_t> classes) const;
+
+  /// The same on pixels as a camera delivers them, one byte for each element: the raw value of a
+  /// pixel is byte / 255. If the input's range is [0, 1], without features, pixels are its codes
+  /// and run without a copy.
+  /// Throws: like run() and classify(). A batch is converted as a whole before it runs.
+  int64_t run_pixels(std::span<const uint8_t> x,
+                     std::span<int32_t> y,
+                     Outside outside = Outside::kRefuseMost) const;
+  int64_t run_pixels(std::span<const uint8_t> x,
+                     std::span<float> y,
+                     Outside outside = Outside::kRefuseMost) const;
+  int64_t classify_pixels(std::span<const uint8_t> x,
+                          std::span<int32_t> classes,
+                          Outside outside = Outside::kRefuseMost) const;
+
+  // A byte may be a code or a pixel: the name of the call says which.
+  template <class Y>
+  void run(std::span<const uint8_t> x, Y&& y) const = delete;  // run_codes() or run_pixels()
+  template <class Y>
+  void classify(std::span<const uint8_t> x, Y&& classes) const = delete;  // classify_codes() or
+                                                                          // classify_pixels()
 
   /// Converts raw values of whole samples to codes for input i. Raw values are in the units of the
   /// data source: this function applies the offsets and scales of features. Returns the number of
@@ -90,6 +123,8 @@ class IntegerModel {
   /// if codes is not as long as x, x does not hold whole rows of features, or input i does not
   /// exist.
   int64_t quantize_input(std::span<const float> x, std::span<uint8_t> codes, size_t i = 0) const;
+  /// The same for pixels: the raw values are byte / 255.
+  int64_t quantize_pixels(std::span<const uint8_t> x, std::span<uint8_t> codes, size_t i = 0) const;
 
   /// Called after each step with the step's position in the program and its output for n samples:
   /// codes or int32 accumulators.
@@ -124,11 +159,17 @@ class IntegerModel {
                  std::span<int32_t* const> y,
                  uint8_t* memory,
                  const Visitor* visit) const;
+  struct Saturation;
   template <class Input, class Output>
   void run_all(std::span<const std::span<const Input>> x,
-               std::span<const std::span<Output>> y) const;
+               std::span<const std::span<Output>> y,
+               Saturation* saturation = nullptr) const;
   template <class Input>
-  void classify_all(std::span<const Input> x, std::span<int32_t> classes) const;
+  void classify_all(std::span<const Input> x,
+                    std::span<int32_t> classes,
+                    Saturation* saturation = nullptr) const;
+  template <class Run>
+  int64_t with_pixels(std::span<const uint8_t> x, Outside outside, const Run& run) const;
 
   explicit IntegerModel(std::shared_ptr<const Ready> ready) : ready_(std::move(ready)) {}
 

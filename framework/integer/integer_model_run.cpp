@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <atomic>
+#include <numeric>
 
+#include "framework/arithmetic/quantize.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
 #include "framework/core/rounding.hpp"
@@ -37,12 +40,55 @@ class Few {
   Buffer<T> many_;
 };
 
+void check_saturated(int64_t saturated, int64_t values, Outside outside, const Value& input) {
+  if (!refuses(outside, saturated, values)) return;
+  const Range range = input.params->float_range();
+  throw DataError(kWhere,
+                  saturated,
+                  " of ",
+                  values,
+                  " values lie outside of [",
+                  range.min,
+                  ", ",
+                  range.max,
+                  "], what the codes of ",
+                  input.name,
+                  " mean",
+                  input.features.empty() ? "" : " (after offset and scale)",
+                  ": pass values in the units of the training data, or Outside::kSaturate");
+}
+
 }  // namespace
+
+/// Counts the values of a call that saturate.
+struct IntegerModel::Saturation {
+  Saturation(size_t inputs, Outside outside_) : outside(outside_), of_input(inputs) {
+    std::fill_n(of_input.data(), inputs, 0);
+  }
+  int64_t total() {
+    const std::span<const int64_t> all = of_input;
+    return std::accumulate(all.begin(), all.end(), int64_t{0});
+  }
+
+  Outside outside;
+  int64_t samples = 0;
+  Few<int64_t> of_input;
+};
 
 int64_t IntegerModel::quantize_input(std::span<const float> x,
                                      std::span<uint8_t> codes,
                                      size_t i) const {
   return integer::encode_input(x, input_params(i), input_features(i), codes, kWhere);
+}
+
+int64_t IntegerModel::quantize_pixels(std::span<const uint8_t> x,
+                                      std::span<uint8_t> codes,
+                                      size_t i) const {
+  Buffer<float> raw(std::ssize(x));
+  std::transform(x.begin(), x.end(), raw.begin(), [](uint8_t pixel) {
+    return static_cast<float>(pixel) / 255.0f;
+  });
+  return quantize_input({raw.data(), x.size()}, codes, i);
 }
 
 void IntegerModel::run_chunk(int64_t n,
@@ -134,7 +180,8 @@ int64_t IntegerModel::samples(std::span<const size_t> x, std::span<const size_t>
 
 template <class Input, class Output>
 void IntegerModel::run_all(std::span<const std::span<const Input>> x,
-                           std::span<const std::span<Output>> y) const {
+                           std::span<const std::span<Output>> y,
+                           [[maybe_unused]] Saturation* saturation) const {
   Few<size_t> x_sizes(x.size());
   Few<size_t> y_sizes(y.size());
   for (size_t i = 0; i < x.size(); ++i) x_sizes[i] = x[i].size();
@@ -177,9 +224,17 @@ void IntegerModel::run_all(std::span<const std::span<const Input>> x,
           const int64_t sample = ready_->input_elements[i];
           const auto part = x[i].subspan(static_cast<size_t>((first + begin) * sample),
                                          static_cast<size_t>(samples * sample));
-          quantize_input(part, {codes(i, samples, place), part.size()}, i);
+          const int64_t outside = quantize_input(part, {codes(i, samples, place), part.size()}, i);
+          std::atomic_ref(saturation->of_input[i]).fetch_add(outside, std::memory_order_relaxed);
         }
       });
+      saturation->samples += count;
+      for (size_t i = 0; i < x.size(); ++i) {
+        check_saturated(saturation->of_input[i],
+                        saturation->samples * ready_->input_elements[i],
+                        saturation->outside,
+                        p.value(p.inputs[i]));
+      }
     }
     for_tasks([&](int64_t begin, int64_t samples, uint8_t* place) {
       Few<const uint8_t*> inputs(x.size());
@@ -215,29 +270,38 @@ void IntegerModel::run_all(std::span<const std::span<const Input>> x,
   }
 }
 
-void IntegerModel::run(std::span<const uint8_t> x, std::span<int32_t> y) const {
+int64_t IntegerModel::run(std::span<const float> x, std::span<int32_t> y, Outside outside) const {
+  Saturation saturation(1, outside);
+  run_all<float, int32_t>({&x, 1}, {&y, 1}, &saturation);
+  return saturation.total();
+}
+int64_t IntegerModel::run(std::span<const float> x, std::span<float> y, Outside outside) const {
+  Saturation saturation(1, outside);
+  run_all<float, float>({&x, 1}, {&y, 1}, &saturation);
+  return saturation.total();
+}
+int64_t IntegerModel::run(std::span<const std::span<const float>> x,
+                          std::span<const std::span<float>> y,
+                          Outside outside) const {
+  Saturation saturation(x.size(), outside);
+  run_all<float, float>(x, y, &saturation);
+  return saturation.total();
+}
+void IntegerModel::run_codes(std::span<const uint8_t> x, std::span<int32_t> y) const {
   run_all<uint8_t, int32_t>({&x, 1}, {&y, 1});
 }
-void IntegerModel::run(std::span<const float> x, std::span<int32_t> y) const {
-  run_all<float, int32_t>({&x, 1}, {&y, 1});
-}
-void IntegerModel::run(std::span<const uint8_t> x, std::span<float> y) const {
+void IntegerModel::run_codes(std::span<const uint8_t> x, std::span<float> y) const {
   run_all<uint8_t, float>({&x, 1}, {&y, 1});
 }
-void IntegerModel::run(std::span<const float> x, std::span<float> y) const {
-  run_all<float, float>({&x, 1}, {&y, 1});
-}
-void IntegerModel::run(std::span<const std::span<const uint8_t>> x,
-                       std::span<const std::span<int32_t>> y) const {
+void IntegerModel::run_codes(std::span<const std::span<const uint8_t>> x,
+                             std::span<const std::span<int32_t>> y) const {
   run_all<uint8_t, int32_t>(x, y);
-}
-void IntegerModel::run(std::span<const std::span<const float>> x,
-                       std::span<const std::span<float>> y) const {
-  run_all<float, float>(x, y);
 }
 
 template <class Input>
-void IntegerModel::classify_all(std::span<const Input> x, std::span<int32_t> classes) const {
+void IntegerModel::classify_all(std::span<const Input> x,
+                                std::span<int32_t> classes,
+                                [[maybe_unused]] Saturation* saturation) const {
   // Throws if there are several scales, because the largest integer may not be the largest logit.
   logit_scale();
   const auto count = static_cast<size_t>(output_size());
@@ -261,7 +325,12 @@ void IntegerModel::classify_all(std::span<const Input> x, std::span<int32_t> cla
   Buffer<int32_t> logits(static_cast<int64_t>(std::min(n, kMost) * count));
   for (size_t first = 0; first < n; first += kMost) {
     const size_t some = std::min(kMost, n - first);
-    run(x.subspan(first * sample, some * sample), std::span(logits.data(), some * count));
+    const std::span<const Input> from = x.subspan(first * sample, some * sample);
+    const std::span<int32_t> to(logits.data(), some * count);
+    if constexpr (std::is_same_v<Input, float>)
+      run_all<float, int32_t>({&from, 1}, {&to, 1}, saturation);
+    else
+      run_codes(from, to);
     for (size_t i = 0; i < some; ++i) {
       const int32_t* const row = logits.data() + i * count;
       classes[first + i] = static_cast<int32_t>(std::max_element(row, row + count) - row);
@@ -269,12 +338,53 @@ void IntegerModel::classify_all(std::span<const Input> x, std::span<int32_t> cla
   }
 }
 
-void IntegerModel::classify(std::span<const uint8_t> x, std::span<int32_t> classes) const {
+int64_t IntegerModel::classify(std::span<const float> x,
+                               std::span<int32_t> classes,
+                               Outside outside) const {
+  Saturation saturation(1, outside);
+  classify_all(x, classes, &saturation);
+  return saturation.total();
+}
+
+void IntegerModel::classify_codes(std::span<const uint8_t> x, std::span<int32_t> classes) const {
   classify_all(x, classes);
 }
 
-void IntegerModel::classify(std::span<const float> x, std::span<int32_t> classes) const {
-  classify_all(x, classes);
+/// Calls run with the codes of pixels. Returns how many saturate.
+template <class Run>
+int64_t IntegerModel::with_pixels(std::span<const uint8_t> x,
+                                  Outside outside,
+                                  const Run& run) const {
+  const Value& input = ready_->program.value(ready_->program.inputs[0]);
+  const QParams& params = *input.params;
+  if (input.features.empty() && params.type == QType{} && params.zero_point[0] == 0 &&
+      params.scale[0] == 1.0f / 255.0f) {
+    run(x);
+    return 0;
+  }
+  Buffer<uint8_t> codes(std::ssize(x));
+  const std::span<uint8_t> all(codes.data(), x.size());
+  const int64_t saturated = quantize_pixels(x, all);
+  check_saturated(saturated, std::ssize(x), outside, input);
+  run(all);
+  return saturated;
+}
+
+int64_t IntegerModel::run_pixels(std::span<const uint8_t> x,
+                                 std::span<int32_t> y,
+                                 Outside outside) const {
+  return with_pixels(x, outside, [&](std::span<const uint8_t> codes) { run_codes(codes, y); });
+}
+int64_t IntegerModel::run_pixels(std::span<const uint8_t> x,
+                                 std::span<float> y,
+                                 Outside outside) const {
+  return with_pixels(x, outside, [&](std::span<const uint8_t> codes) { run_codes(codes, y); });
+}
+int64_t IntegerModel::classify_pixels(std::span<const uint8_t> x,
+                                      std::span<int32_t> classes,
+                                      Outside outside) const {
+  return with_pixels(
+      x, outside, [&](std::span<const uint8_t> codes) { classify_codes(codes, classes); });
 }
 
 void IntegerModel::trace(int64_t n, std::span<const uint8_t* const> x, const Visitor& visit) const {

@@ -43,9 +43,20 @@ Buffer<uint8_t> codes_of(const Tensor& x, const IntegerModel& model, size_t i) {
     std::copy_n(own->u8(), x.elements(), codes.data());
   } else {
     const Floats values = x.floats();
-    model.quantize_input({values.data(), static_cast<size_t>(values.size())},
-                         {codes.data(), static_cast<size_t>(codes.size())},
-                         i);
+    const int64_t saturated =
+        model.quantize_input({values.data(), static_cast<size_t>(values.size())},
+                             {codes.data(), static_cast<size_t>(codes.size())},
+                             i);
+    if (refuses(Outside::kRefuseMost, saturated, x.elements())) {
+      throw DataError(kRunModel,
+                      saturated,
+                      " of ",
+                      x.elements(),
+                      " values of input ",
+                      i,
+                      " lie outside of what its codes mean: pass values in the units of the "
+                      "training data");
+    }
   }
   return codes;
 }
@@ -67,7 +78,7 @@ std::vector<Tensor> run(const IntegerModel& model, const Batch& batch) {
   for (size_t k = 0; k < model.output_count(); ++k)
     sums.emplace_back(static_cast<size_t>(batch.size() * model.output_size(k)));
   for (std::vector<int32_t>& integers : sums) y.emplace_back(integers);
-  model.run(x, y);
+  model.run_codes(x, y);
   std::vector<Tensor> outputs;
   for (size_t k = 0; k < model.output_count(); ++k) {
     const integer::Value& value = model.program().value(model.program().outputs[k]);

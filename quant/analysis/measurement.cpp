@@ -20,6 +20,25 @@ namespace {
 constexpr int64_t kPart = 64;
 constexpr int64_t kMostKept = 1 << 14;  // floats of a sample that a report keeps
 
+/// While it lives, the inputs refuse no values, because the report shall say which saturate.
+class SaturatingInputs {
+ public:
+  explicit SaturatingInputs(Module& net) {
+    for (InputQuantize* input : Plugged(net).inputs) {
+      before_.emplace_back(input, input->outside());
+      input->set_outside(Outside::kSaturate);
+    }
+  }
+  ~SaturatingInputs() {
+    for (const auto& [input, outside] : before_) input->set_outside(outside);
+  }
+  SaturatingInputs(const SaturatingInputs&) = delete;
+  SaturatingInputs& operator=(const SaturatingInputs&) = delete;
+
+ private:
+  std::vector<std::pair<InputQuantize*, Outside>> before_;
+};
+
 Module* module_at(Module& net, const std::string& path) {
   for (const NamedModule& entry : net.named_modules()) {
     if (entry.name == path) return entry.module;
@@ -82,6 +101,7 @@ void Measurement::add(const Batch& batch) {
 
 void Measurement::add(const Part& part) {
   const DefaultRounding rounding;
+  const SaturatingInputs saturating(net_);
   const Graph deployed = [&] {
     const DeployedMode mode(net_);
     return record_graph(net_, part.inputs);

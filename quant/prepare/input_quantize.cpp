@@ -165,6 +165,16 @@ Tensor InputQuantize::quantize_floats(const Tensor& x) {
                     ": prepare it for a range that holds them");
   }
   if (in_float()) return x;
+  if (!DryRun::on() && refuses(outside_, outside, n)) {
+    throw DataError(input_,
+                    outside,
+                    " of ",
+                    n,
+                    " values lie outside of what the network was prepared for, ",
+                    describe_input(params_, nullptr),
+                    ": pass values in the units of the training data; if so many may saturate, "
+                    "call quant::set_outside(net, Outside::kSaturate)");
+  }
   if (!DryRun::on()) std::atomic_ref(saturated_).fetch_add(outside);
   return result(x, std::move(codes), std::move(mask));
 }

@@ -28,7 +28,8 @@ std::pair<std::string, std::string> describe_inputs(const QParams& a,
 /// Input slot: turns the input into codes, or into their real values with Simulation::kFloat. Its
 /// parameters are given and never change.   docs/quantization.md (12), (20)
 /// If x carries codes with these parameters and features, the result has the same codes. Floats are
-/// quantized by (3), and saturating values are counted. Within a Calibration or a FloatMode, x
+/// quantized by (3), and saturating values are counted; if more than half saturate, they are
+/// refused, unless set_outside() says otherwise. Within a Calibration or a FloatMode, x
 /// passes unchanged; a Calibration also checks that no float saturates. If the input has features,
 /// x must carry codes, because plain floats could be raw values or the values z of (20). The state
 /// stores parameters and features as constants: loading a state with other values is an error.
@@ -36,7 +37,7 @@ std::pair<std::string, std::string> describe_inputs(const QParams& a,
 /// carries codes.
 /// Throws: QuantError if x carries codes with other parameters or features, or if the input has
 /// features and x carries no codes; DataError if x has a NaN or an infinity (not checked
-/// within a FloatMode), or if values saturate within a Calibration.
+/// within a FloatMode), if values saturate within a Calibration, or if too many saturate.
 class InputQuantize : public Module, public Phased {
  public:
   /// name: the input's name in messages. features: null for none.
@@ -55,6 +56,9 @@ class InputQuantize : public Module, public Phased {
 
   /// Number of floats that saturated so far, in all threads. Not part of the state.
   int64_t saturated() const { return std::atomic_ref(saturated_).load(); }
+  /// Which batches of floats are refused because their values saturate. Not part of the state.
+  Outside outside() const { return outside_; }
+  void set_outside(Outside outside) { outside_ = outside; }
 
  protected:
   Tensor forward(const Tensor& x) override;
@@ -67,6 +71,7 @@ class InputQuantize : public Module, public Phased {
   QParams params_;
   std::shared_ptr<const integer::InputFeatures> features_;
   std::string input_;
+  Outside outside_ = Outside::kRefuseMost;
   mutable int64_t saturated_ = 0;  // accessed by atomic_ref, because a std::atomic cannot be moved
 };
 

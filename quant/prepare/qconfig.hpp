@@ -49,7 +49,7 @@ struct QConfig {
   std::map<std::string, LayerConfig> layers;
   /// Real values of the input's lowest and highest code. Needed if the example that is passed to
   /// prepare_qat or prepare_ptq holds plain floats. An example with codes carries its own range:
-  /// leave this empty or set the same range.
+  /// leave this empty or set the same range. A range far from 0 is refused (integer::input_params).
   /// docs/quantization.md (12)
   std::optional<Range> input_range{};
   /// An output layer gives an output of the network, perhaps reshaped. No other layer reads its

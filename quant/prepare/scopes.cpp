@@ -65,6 +65,10 @@ void set_simulation(Module& net, Simulation simulation) {
   for (Phased* slot : plugged(net).all) slot->set_simulation(simulation);
 }
 
+void set_outside(Module& net, Outside outside) {
+  for (InputQuantize* input : plugged(net).inputs) input->set_outside(outside);
+}
+
 WeightQuantizer& weight_quantizer(Module& net, std::string_view path) {
   return slot_at<WeightQuantizer>(
       net, path, net.find(path).slots().weight.get(), "WeightQuantizer");

@@ -33,7 +33,7 @@ struct Plugged {
 /// Sets Phase::kTraining or kFrozen for every slot below the module. In both phases, quantization
 /// parameters that the caller gave stay as they are.   docs/quantization.md (12)
 /// Throws: QuantError for kCalibrating; GraphError if the module is a whole network that is not
-/// prepared. The next three functions throw that, too.
+/// prepared. The next four functions throw that, too.
 void set_phase(Module& net, Phase phase);
 /// Sets whether batch norms are frozen. A frozen batch norm uses no batch statistics in
 /// training, so it computes the same as in the deployed network. Saved with the state.
@@ -43,6 +43,9 @@ void freeze_batch_norms(Module& net, bool frozen = true);
 void freeze(Module& net);
 /// Selects the integer engine or floats for the simulation. Not saved with the state.
 void set_simulation(Module& net, Simulation simulation);
+/// Sets which batches of floats the network's inputs refuse because values saturate. By default,
+/// those of which more than half of the values do. Not saved with the state.
+void set_outside(Module& net, Outside outside);
 
 /// weight_quantizer() returns the module in the weight slot of the layer at this path, and
 /// output_quantizer() the module in its output slot. prepare_ptq or prepare_qat plugged them in.

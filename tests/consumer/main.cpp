@@ -23,7 +23,7 @@ int main() {
 
   const std::vector<uint8_t> bytes(2 * 8 * 8, 128);
   std::vector<int32_t> classes(2, -1);
-  model.classify(bytes, classes);
+  model.classify_codes(bytes, classes);
   std::printf("quantrain %s\n", version());
   return classes[0] >= 0 && classes[0] == classes[1] ? 0 : 1;
 }

@@ -80,7 +80,7 @@ void save(const std::string& name, const IntegerModel& model, const std::string&
   for (size_t i = 0; i < model.output_count(); ++i)
     results.emplace_back(static_cast<size_t>(kSamples * model.output_size(i)));
   std::vector<std::span<int32_t>> outputs(results.begin(), results.end());
-  model.run(inputs, outputs);
+  model.run_codes(inputs, outputs);
   for (size_t i = 0; i < results.size(); ++i)
     write<int32_t>(folder + "/output" + std::to_string(i), results[i]);
 }

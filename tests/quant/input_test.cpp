@@ -105,9 +105,9 @@ void check_ways_in(Module& net, const Dataset& data, const std::vector<float>& r
   std::vector<int32_t> from_bytes(outputs);
   std::vector<int32_t> from_floats(outputs);
   std::vector<float> logits(outputs);
-  model.run(batch.bytes(), from_bytes);
+  model.run_codes(batch.bytes(), from_bytes);
   model.run(std::span<const float>(raw), from_floats);
-  model.run(batch.bytes(), logits);
+  model.run_codes(batch.bytes(), logits);
   CHECK(from_bytes == from_floats);
   CHECK(std::set<int32_t>(from_bytes.begin(), from_bytes.end()).size() > 4);  // not saturated
   std::vector<uint8_t> codes(raw.size());
@@ -355,6 +355,12 @@ TEST_CASE("the input slot passes codes on, quantizes floats, and counts values t
 
   // Codes 0 and 255 mean -3.984 and 4.0157; values up to half a step beyond round to them.
   const Tensor far = Tensor::from({4}, std::vector<float>{-4.2f, 4.03f, 4.04f, 1e30f});
+  QUANTRAIN_CHECK_ERROR(slot(far),
+                        DataError,
+                        "[input] 3 of 4 values lie outside of what the network was prepared for, "
+                        "[-3.98431, 4.01569]");
+  CHECK(slot.saturated() == 0);
+  slot.set_outside(Outside::kSaturate);
   CHECK(slot(far).codes()->bytes[0] == 0);
   CHECK(slot.saturated() == 3);
   slot(far);
@@ -373,6 +379,7 @@ TEST_CASE("the input slot passes codes on, quantizes floats, and counts values t
   CHECK(values(slot(images)) == values(passed));
 
   Sequential net{InputQuantize{slot.params()}};
+  set_outside(net, Outside::kSaturate);
   {
     const FloatMode floats_pass(net);
     CHECK(net(images).same_as(images));
@@ -405,6 +412,7 @@ TEST_CASE("a prepared network does not dequantize the codes of its input", "[qua
 TEST_CASE("values that saturate are counted in all threads", "[quant][input]") {
   constexpr int64_t kPasses = 20000;
   InputQuantize slot(integer::input_params({-4.0f, 4.0f}, "test"));
+  slot.set_outside(Outside::kSaturate);
   const Tensor far = Tensor::from({4}, std::vector<float>{-4.2f, 4.03f, 4.04f, 1e30f});
   const auto run = [&] {
     const NoGrad no_grad;
@@ -416,7 +424,7 @@ TEST_CASE("values that saturate are counted in all threads", "[quant][input]") {
   CHECK(slot.saturated() == 2 * kPasses * 3);
 }
 
-TEST_CASE("values that saturate are an error during calibration, but not afterwards",
+TEST_CASE("values that saturate are an error during calibration; afterwards, most of them must fit",
           "[quant][input]") {
   Sequential net = three_layers();
   QConfig config = QConfig::int8();
@@ -424,6 +432,11 @@ TEST_CASE("values that saturate are an error during calibration, but not afterwa
   prepare_ptq(net, Tensor::full({1, 12}, 1.0f), config);
   calibrate(net, Tensor::full({1, 12}, 0.5f));
   QUANTRAIN_CHECK_ERROR(calibrate(net, Tensor::full({1, 12}, 1.5f)), DataError, "12 of 12 values");
+  QUANTRAIN_CHECK_ERROR(net(Tensor::full({1, 12}, 1.5f)),
+                        DataError,
+                        "12 of 12 values lie outside of what the network was prepared for, [0, 1]");
+  QUANTRAIN_CHECK_ERROR(net(Tensor::full({1, 12}, 255.0f)), DataError, "quant::set_outside(net");
+  set_outside(net, Outside::kSaturate);
   CHECK_NOTHROW(net(Tensor::full({1, 12}, 1.5f)));
   CHECK(input_of(net).saturated() == 12);
   const IntegerModel model = convert(net, Tensor::full({1, 12}, 0.5f));

@@ -148,8 +148,8 @@ TEST_CASE("a network of two inputs and two outputs trains, converts and equals i
   const std::vector<uint8_t> vector = bytes_of(model, batch[1], 1);
   std::vector<int32_t> logits(300 * 4);
   std::vector<int32_t> features(300 * 8);
-  model.run(std::vector<std::span<const uint8_t>>{image, vector},
-            std::vector<std::span<int32_t>>{logits, features});
+  model.run_codes(std::vector<std::span<const uint8_t>>{image, vector},
+                  std::vector<std::span<int32_t>>{logits, features});
   std::vector<float> real_logits(logits.size());
   std::vector<float> real_features(features.size());
   model.run(std::vector<std::span<const float>>{test::span_of(batch[0]), test::span_of(batch[1])},
@@ -227,8 +227,8 @@ TEST_CASE("inputs of a wrong number or size throw ShapeError", "[quant][lists]")
   const std::vector<uint8_t> image(2 * 50);
   std::vector<int32_t> y(8);
   QUANTRAIN_CHECK_ERROR(
-      model.run(image, y), ShapeError, "the network has 2 inputs and 2 outputs, got 1 and 1");
-  QUANTRAIN_CHECK_ERROR(model.classify(image, std::span(y).first(2)), ShapeError, "2 inputs");
+      model.run_codes(image, y), ShapeError, "the network has 2 inputs and 2 outputs, got 1 and 1");
+  QUANTRAIN_CHECK_ERROR(model.classify_codes(image, std::span(y).first(2)), ShapeError, "2 inputs");
 }
 
 TEST_CASE("two outputs may be the same tensor, and an output may be the input", "[quant][lists]") {

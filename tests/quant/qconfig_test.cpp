@@ -76,6 +76,10 @@ TEST_CASE("a configuration survives a round trip through JSON, and invalid ones 
   CHECK(config.of("Conv2d", "conv") == model);
   config.input_range = {3.0f, 3.0f};
   QUANTRAIN_CHECK_ERROR(validate(config), QuantError, "[QConfig.input_range] the range [3, 3]");
+  config.input_range = {1000.0f, 1001.0f};
+  QUANTRAIN_CHECK_ERROR(validate(config),
+                        QuantError,
+                        "[QConfig.input_range] the range [1000, 1001] is too far from 0");
   config.input_range.reset();
   config.layers["caf\xe9"] = config.model;
   QUANTRAIN_CHECK_ERROR(config.to_json(), QuantError, "a name cannot be written as JSON");

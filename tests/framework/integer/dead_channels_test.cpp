@@ -171,7 +171,7 @@ std::vector<int32_t> outputs_of(const Program& program, uint64_t seed) {
   std::vector<uint8_t> x(static_cast<size_t>(n * model.input_shape().elements()));
   for (uint8_t& byte : x) byte = static_cast<uint8_t>(random.below(256));
   std::vector<int32_t> y(static_cast<size_t>(n * model.output_size()));
-  model.run(x, y);
+  model.run_codes(x, y);
   return y;
 }
 

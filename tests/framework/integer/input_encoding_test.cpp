@@ -42,6 +42,15 @@ struct Expected {
   }
 };
 
+// The meaning of bytes is in the name of the call.
+template <class X>
+concept Classifies = requires(const IntegerModel& model, X x, std::vector<int32_t>& classes) {
+  model.classify(x, classes);
+  model.run(x, classes);
+};
+static_assert(Classifies<std::vector<float>>);
+static_assert(!Classifies<std::vector<uint8_t>>);
+
 }  // namespace
 
 TEST_CASE(
@@ -110,13 +119,13 @@ TEST_CASE("a model takes raw values and counts the values that saturate", "[inte
   CHECK(codes == expected.codes);
   std::vector<int32_t> from_bytes(kSamples * 4);
   std::vector<int32_t> from_raw(kSamples * 4);
-  model.run(codes, from_bytes);
-  model.run(raw, from_raw);
+  model.run_codes(codes, from_bytes);
+  CHECK(model.run(raw, from_raw) == expected.outside);
   CHECK(from_raw == from_bytes);
   std::vector<int32_t> classes(kSamples);
   std::vector<int32_t> classes_of_raw(kSamples);
-  model.classify(codes, classes);
-  model.classify(raw, classes_of_raw);
+  model.classify_codes(codes, classes);
+  CHECK(model.classify(raw, classes_of_raw) == expected.outside);
   CHECK(classes_of_raw == classes);
   QUANTRAIN_CHECK_ERROR(model.quantize_input(std::span(raw).first(13), std::span(codes).first(13)),
                         ShapeError,
@@ -179,6 +188,125 @@ TEST_CASE("invalid features and ranges are refused", "[integer][input]") {
        {Range{1.0f, 1.0f}, Range{2.0f, 1.0f}, Range{0.0f, HUGE_VALF}, Range{std::nanf(""), 1.0f}}) {
     QUANTRAIN_CHECK_ERROR(input_params(range, "here"), QuantError, "[here] the range [");
   }
+}
+
+TEST_CASE("a declared range far from 0 is refused if fewer than 16 codes lie within it",
+          "[integer][input]") {
+  // The scale is 1001 / 255 = 3.9255: 1000 and 1001 both have code 255.
+  QUANTRAIN_CHECK_ERROR(
+      input_params({1000.0f, 1001.0f}, "here"),
+      QuantError,
+      "[here] the range [1000, 1001] is too far from 0: real 0 must have a code, too, so only 1 of "
+      "the 256 codes lie within the range, fewer than 16. Subtract an offset: declare features "
+      "(InputFeatures) with offset 1000 and scale 1, or those of fit_mean_std(), and the range of "
+      "the shifted values, such as [0, 1]");
+  QUANTRAIN_CHECK_ERROR(input_params({-1001.0f, -1000.0f}, "here"), QuantError, "only 1 of");
+  // Scale 1: codes 240 and 241 are the lowest within.
+  QUANTRAIN_CHECK_ERROR(input_params({241.0f, 255.0f}, "here"), QuantError, "only 15 of");
+  CHECK(input_params({240.0f, 255.0f}, "here").scale[0] == 1.0f);
+  CHECK(input_params({-255.0f, -240.0f}, "here").zero_point[0] == 255);
+  CHECK_NOTHROW(input_params({-1.0f, 1e-6f}, "here"));  // contains 0: all codes
+}
+
+TEST_CASE("calls on raw values count those that saturate, and refuse a batch of which most do",
+          "[integer][input]") {
+  test::Builder b;  // three inputs of [0, 1] are the logits
+  const QParams unit = input_params({0.0f, 1.0f}, "test");
+  b.program.outputs = {b.input({3}, unit)};
+  const IntegerModel model(b.program);
+  std::vector<int32_t> classes(2), integers(6);
+  std::vector<float> logits(6);
+  const std::vector<float> inside{0.2f, 0.4f, 0.6f, 1.0f, 0.8f, 0.0f};
+  CHECK(model.classify(inside, classes) == 0);
+  const std::vector<float> half{0.2f, 0.4f, 9.0f, 0.6f, -1.0f, 1.5f};
+  CHECK(model.classify(half, classes) == 3);
+  CHECK(classes == std::vector<int32_t>{2, 2});
+  CHECK(model.run(half, integers) == 3);
+  CHECK(integers == std::vector<int32_t>{51, 102, 255, 153, 0, 255});
+  CHECK(model.run(half, logits) == 3);
+  QUANTRAIN_CHECK_ERROR(model.run(half, integers, Outside::kRefuse),
+                        DataError,
+                        "[IntegerModel] 3 of 6 values lie outside of [0, 1], what the codes of "
+                        "input0 mean: pass values in the units of the training data, or "
+                        "Outside::kSaturate");
+
+  // Pixels as floats from 0 to 255: without an error, all would have the first class.
+  const std::vector<float> pixels{10.0f, 20.0f, 0.0f, 255.0f, 1.0f, 2.0f};
+  classes = {-1, -1};
+  integers.assign(6, -1);
+  logits.assign(6, -1.0f);
+  QUANTRAIN_CHECK_ERROR(model.classify(pixels, classes), DataError, "4 of 6 values lie outside");
+  QUANTRAIN_CHECK_ERROR(model.run(pixels, integers), DataError, "4 of 6 values lie outside");
+  QUANTRAIN_CHECK_ERROR(model.run(pixels, logits), DataError, "4 of 6 values lie outside");
+  CHECK(classes == std::vector<int32_t>{-1, -1});
+  CHECK(integers == std::vector<int32_t>(6, -1));
+  CHECK(logits == std::vector<float>(6, -1.0f));
+  CHECK(model.classify(pixels, classes, Outside::kSaturate) == 4);
+  CHECK(model.run(pixels, integers, Outside::kSaturate) == 4);
+  CHECK(model.run(pixels, logits, Outside::kSaturate) == 4);
+
+  // What earlier chunks held counts, too: the last chunk is one sample that saturates.
+  std::vector<float> many(257 * 3, 0.5f);
+  std::vector<int32_t> many_classes(257);
+  std::fill_n(many.end() - 3, 3, 2.0f);
+  CHECK(model.classify(many, many_classes) == 3);
+  std::fill(many.begin(), many.end(), 2.0f);
+  QUANTRAIN_CHECK_ERROR(model.classify(many, many_classes), DataError, "768 of 768 values");
+}
+
+TEST_CASE("each of several inputs is refused by its own values", "[integer][input]") {
+  test::Builder b;
+  const QParams unit = input_params({0.0f, 1.0f}, "test");
+  const int large = b.input({10}, unit);
+  b.program.outputs = {large, b.input({2}, unit)};
+  const IntegerModel model(b.program);
+  const std::vector<float> image(10, 0.5f), units{20.0f, 30.0f};
+  const std::vector<std::span<const float>> x{image, units};
+  std::vector<float> a(10), c(2);
+  const std::vector<std::span<float>> y{a, c};
+  QUANTRAIN_CHECK_ERROR(
+      model.run(x, y), DataError, "2 of 2 values lie outside of [0, 1], what the codes of input1");
+  CHECK(model.run(x, y, Outside::kSaturate) == 2);
+}
+
+TEST_CASE("pixels mean byte / 255, codes what the input's parameters say", "[integer][input]") {
+  const std::vector<uint8_t> bytes{0, 51, 102, 255, 204, 153};
+  const auto both = [&](const Range& range, const InputFeatures& features) {
+    test::Builder b;
+    b.program.outputs = {b.input({2}, input_params(range, "test"))};
+    b.program.values[0].features = features;
+    const IntegerModel model(b.program);
+    std::vector<int32_t> from_floats(6), from_pixels(6), classes(3), expected(3);
+    std::vector<float> raw, reals(6), expected_reals(6);
+    for (const uint8_t byte : bytes) raw.push_back(static_cast<float>(byte) / 255.0f);
+    const int64_t saturated = model.run(raw, from_floats);
+    CHECK(model.run_pixels(bytes, from_pixels) == saturated);
+    CHECK(from_pixels == from_floats);
+    model.run(raw, expected_reals);
+    CHECK(model.run_pixels(bytes, reals) == saturated);
+    CHECK(reals == expected_reals);
+    model.classify(raw, expected);
+    CHECK(model.classify_pixels(bytes, classes) == saturated);
+    CHECK(classes == expected);
+    std::vector<uint8_t> codes(6), codes_of_raw(6);
+    CHECK(model.quantize_pixels(bytes, codes) == saturated);
+    model.quantize_input(raw, codes_of_raw);
+    CHECK(codes == codes_of_raw);
+    return codes;
+  };
+  CHECK(both({0.0f, 1.0f}, {}) == bytes);
+  // Steps of 3.5 / 255, zero point 36: 0.2 is 14.6 steps, 1 is 72.9.
+  CHECK(both({-0.5f, 3.0f}, {}) == std::vector<uint8_t>{36, 51, 65, 109, 94, 80});
+  // Steps of 1 / 255, zero point 64. Feature 1 is 4 (x - 0.5): 0.2 and 1 saturate at -1.2 and 2.
+  CHECK(both({-0.25f, 0.75f}, {{0.25f, 0.5f}, {1.0f, 0.25f}}) ==
+        std::vector<uint8_t>{0, 0, 102, 255, 204, 166});
+
+  test::Builder b;
+  b.program.outputs = {b.input({2}, input_params({0.0f, 0.25f}, "test"))};
+  const IntegerModel dark(b.program);
+  std::vector<int32_t> y(6);
+  QUANTRAIN_CHECK_ERROR(dark.run_pixels(bytes, y), DataError, "4 of 6 values lie outside");
+  CHECK(dark.run_pixels(bytes, y, Outside::kSaturate) == 4);
 }
 
 }  // namespace quantrain::integer

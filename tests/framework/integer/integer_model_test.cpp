@@ -88,7 +88,7 @@ std::vector<std::vector<int32_t>> run_all(const IntegerModel& model,
     y.emplace_back(static_cast<size_t>(n * model.output_size(i)), -12345);
   const std::vector<std::span<const uint8_t>> inputs(x.begin(), x.end());
   const std::vector<std::span<int32_t>> outputs(y.begin(), y.end());
-  model.run(inputs, outputs);
+  model.run_codes(inputs, outputs);
   return y;
 }
 
@@ -176,7 +176,7 @@ TEST_CASE("real inputs and outputs match the integers", "[integer][integer_model
   const auto integers = run_all(model, n, codes);
   std::vector<std::vector<float>> y;
   for (size_t i = 0; i < 3; ++i) y.emplace_back(integers[i].size());
-  model.run(spans(x), std::vector<std::span<float>>(y.begin(), y.end()));
+  model.run(spans(x), std::vector<std::span<float>>(y.begin(), y.end()), Outside::kSaturate);
   for (size_t i = 0; i < 3; ++i) {
     const Value& value = program.value(program.outputs[i]);
     for (size_t k = 0; k < y[i].size(); ++k) {
@@ -201,11 +201,11 @@ TEST_CASE("a model runs on bytes or floats and gives integers, real logits or cl
   std::vector<float> logits_of_floats(count);
   std::vector<int32_t> classes(static_cast<size_t>(n));
   std::vector<int32_t> classes_of_floats(classes.size());
-  model.run(bytes, integers);
+  model.run_codes(bytes, integers);
   model.run(images, from_floats);
-  model.run(bytes, logits);
+  model.run_codes(bytes, logits);
   model.run(images, logits_of_floats);
-  model.classify(bytes, classes);
+  model.classify_codes(bytes, classes);
   model.classify(images, classes_of_floats);
   CHECK(integers == from_floats);
   CHECK(logits == logits_of_floats);
@@ -221,7 +221,7 @@ TEST_CASE("a model runs on bytes or floats and gives integers, real logits or cl
   SECTION("from several threads at once") {
     std::vector<std::vector<int32_t>> results(4, std::vector<int32_t>(count));
     std::vector<std::thread> threads;
-    for (auto& result : results) threads.emplace_back([&] { model.run(bytes, result); });
+    for (auto& result : results) threads.emplace_back([&] { model.run_codes(bytes, result); });
     for (std::thread& thread : threads) thread.join();
     for (const auto& result : results) CHECK(result == integers);
   }
@@ -229,15 +229,15 @@ TEST_CASE("a model runs on bytes or floats and gives integers, real logits or cl
     for_each_isa([&] {
       const IntegerModel again(model.program());
       std::vector<int32_t> result(count);
-      again.run(bytes, result);
+      again.run_codes(bytes, result);
       CHECK((result == integers));
     });
   }
   SECTION("with no samples") {
     const std::span<const uint8_t> nothing;
-    model.run(nothing, std::span<int32_t>());
+    model.run_codes(nothing, std::span<int32_t>());
     model.run(std::span<const float>(), std::span<float>());
-    model.classify(nothing, std::span<int32_t>());
+    model.classify_codes(nothing, std::span<int32_t>());
     model.quantize_input({}, {});
     model.trace(0, std::vector<const uint8_t*>(1), [](size_t, const void*) {});
   }
@@ -246,9 +246,9 @@ TEST_CASE("a model runs on bytes or floats and gives integers, real logits or cl
     const std::span<const uint8_t> part(bytes.data(), 64 * 12);
     const std::span<int32_t> result(integers.data(), static_cast<size_t>(64 * model.output_size()));
     const int64_t before = pool::counters().system_allocations;
-    for (int i = 0; i < 3; ++i) model.run(part, result);
+    for (int i = 0; i < 3; ++i) model.run_codes(part, result);
     const int64_t warm = pool::counters().system_allocations;
-    for (int i = 0; i < 10; ++i) model.run(part, result);
+    for (int i = 0; i < 10; ++i) model.run_codes(part, result);
     CHECK(pool::counters().system_allocations == warm);
     CHECK(warm >= before);
   }
@@ -261,7 +261,7 @@ TEST_CASE("among equal logits, the lowest class wins", "[integer][integer_model]
   b.program.outputs = {b.input({5}, kX)};
   const IntegerModel model(b.program);
   std::vector<int32_t> classes(3);
-  model.classify(std::vector<uint8_t>{1, 9, 9, 2, 9, 0, 0, 0, 0, 0, 3, 2, 1, 0, 4}, classes);
+  model.classify_codes(std::vector<uint8_t>{1, 9, 9, 2, 9, 0, 0, 0, 0, 0, 3, 2, 1, 0, 4}, classes);
   CHECK(classes == std::vector<int32_t>{1, 0, 4});
 }
 
@@ -374,25 +374,25 @@ TEST_CASE("a model refuses inputs and outputs of wrong sizes", "[integer][intege
   std::vector<int32_t> y(8);
   std::vector<float> logits(8);
   std::vector<int32_t> classes(2);
-  model.run(x, y);
-  QUANTRAIN_CHECK_ERROR(model.run(std::span(x).first(23), y),
+  model.run_codes(x, y);
+  QUANTRAIN_CHECK_ERROR(model.run_codes(std::span(x).first(23), y),
                         ShapeError,
                         "[IntegerModel] 23 elements are not a whole number of samples [12]");
-  QUANTRAIN_CHECK_ERROR(model.run(x, std::span(y).first(7)),
+  QUANTRAIN_CHECK_ERROR(model.run_codes(x, std::span(y).first(7)),
                         ShapeError,
                         "2 samples give 4 numbers each, but there is room for 7");
-  QUANTRAIN_CHECK_ERROR(model.run(std::span(x).first(12), y),
+  QUANTRAIN_CHECK_ERROR(model.run_codes(std::span(x).first(12), y),
                         ShapeError,
                         "1 samples give 4 numbers each, but there is room for 8");
   QUANTRAIN_CHECK_ERROR(model.run(reals, std::span(logits).first(4)), ShapeError, "room for 4");
-  QUANTRAIN_CHECK_ERROR(model.run(x, std::span(logits).first(4)), ShapeError, "room for 4");
+  QUANTRAIN_CHECK_ERROR(model.run_codes(x, std::span(logits).first(4)), ShapeError, "room for 4");
   QUANTRAIN_CHECK_ERROR(model.run(reals, std::span(y).first(4)), ShapeError, "room for 4");
-  QUANTRAIN_CHECK_ERROR(model.classify(x, std::span(classes).first(1)),
+  QUANTRAIN_CHECK_ERROR(model.classify_codes(x, std::span(classes).first(1)),
                         ShapeError,
                         "24 elements are 2 samples [12], but there is room for 1 class");
   std::vector<int32_t> three(3);
   QUANTRAIN_CHECK_ERROR(model.classify(reals, three), ShapeError, "there is room for 3 classes");
-  QUANTRAIN_CHECK_ERROR(model.classify(std::span(x).first(23), std::span(classes).first(1)),
+  QUANTRAIN_CHECK_ERROR(model.classify_codes(std::span(x).first(23), std::span(classes).first(1)),
                         ShapeError,
                         "23 elements are not a whole number of samples [12]");
   for (const float bad : {std::nanf(""), HUGE_VALF, -HUGE_VALF}) {
@@ -420,21 +420,22 @@ TEST_CASE("a model refuses inputs and outputs of wrong sizes", "[integer][intege
   const IntegerModel several(every_operation());
   const std::vector<uint8_t> image(64);
   std::vector<int32_t> sums(6);
-  QUANTRAIN_CHECK_ERROR(
-      several.run(image, sums), ShapeError, "the network has 2 inputs and 3 outputs, got 1 and 1");
+  QUANTRAIN_CHECK_ERROR(several.run_codes(image, sums),
+                        ShapeError,
+                        "the network has 2 inputs and 3 outputs, got 1 and 1");
   const std::vector<uint8_t> longer(96);
   std::vector<int32_t> squares(48);
   std::vector<int32_t> more(6);
   const std::vector<std::span<int32_t>> outputs{sums, squares, more};
   using Lists = std::vector<std::span<const uint8_t>>;
-  several.run(Lists{image, image}, outputs);
-  QUANTRAIN_CHECK_ERROR(several.run(Lists{image, longer}, outputs),
+  several.run_codes(Lists{image, image}, outputs);
+  QUANTRAIN_CHECK_ERROR(several.run_codes(Lists{image, longer}, outputs),
                         ShapeError,
                         "input 1 has 3 samples, input 0 has 2");
-  QUANTRAIN_CHECK_ERROR(several.run(Lists{image, image, image}, outputs),
+  QUANTRAIN_CHECK_ERROR(several.run_codes(Lists{image, image, image}, outputs),
                         ShapeError,
                         "the network has 2 inputs and 3 outputs, got 3 and 3");
-  QUANTRAIN_CHECK_ERROR(several.run(Lists{image, image}, std::span(outputs).first(2)),
+  QUANTRAIN_CHECK_ERROR(several.run_codes(Lists{image, image}, std::span(outputs).first(2)),
                         ShapeError,
                         "the network has 2 inputs and 3 outputs, got 2 and 2");
 }

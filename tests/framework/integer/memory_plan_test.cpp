@@ -267,7 +267,7 @@ TEST_CASE("a run takes the memory that was planned, and no more", "[integer][mem
       for (auto& integers : outputs) to.emplace_back(integers);
       // Runs in a process that has not yet allocated memory for a run.
       const quantrain::test::Child child = quantrain::test::in_child([&] {
-        const int64_t taken = quantrain::test::memory_taken([&] { model.run(from, to); });
+        const int64_t taken = quantrain::test::memory_taken([&] { model.run_codes(from, to); });
         const int64_t planned = memory(programs[i], n);
         if (taken > planned + planned / 4 + 4096) return "more: " + std::to_string(taken);
         if (planned > 2 * taken) return "less: " + std::to_string(taken);

@@ -211,10 +211,10 @@ TEST_CASE("a model loaded from a path or from memory gives the same results",
   const IntegerModel from_memory = IntegerModel::load(file);
   const std::vector<uint8_t> x = test::random_bytes(9 * 12, 1);
   std::vector<int32_t> expected(9 * 4);
-  model.run(x, expected);
+  model.run_codes(x, expected);
   for (const IntegerModel& loaded : {from_path, from_memory}) {
     std::vector<int32_t> y(expected.size());
-    loaded.run(x, y);
+    loaded.run_codes(x, y);
     CHECK(y == expected);
     CHECK(loaded.hash() == model.hash());
     CHECK(loaded.size_bytes() == model.size_bytes());

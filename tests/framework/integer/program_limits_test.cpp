@@ -51,7 +51,7 @@ TEST_CASE("a small file that asks for much memory is refused, unless the caller 
   const int64_t before = pool::counters().bytes_in_use;
   const int64_t peak = pool::counters().peak_bytes_in_use;
   std::vector<int32_t> y(9);
-  model.run(std::vector<uint8_t>{100}, y);
+  model.run_codes(std::vector<uint8_t>{100}, y);
   CHECK(pool::counters().peak_bytes_in_use <= std::max(peak, before + (1 << 20)));
   CHECK(y[4] != y[0]);
   QUANTRAIN_CHECK_ERROR(IntegerModel::load(file, 1000), DataError, "[far] the model takes ");

@@ -123,7 +123,10 @@ TEST_CASE("any number of threads gives the same results; if an input is NaN, no 
     for (size_t i = 0; i < 3; ++i)
       y.emplace_back(kMany * static_cast<size_t>(model.output_size(i)), Output{77});
     const auto to = parts(y, n);
-    model.run(parts(x, n), to);
+    if constexpr (std::is_same_v<Output, float>)
+      model.run(parts(x, n), to, Outside::kSaturate);
+    else
+      model.run_codes(parts(x, n), to);
     return y;
   };
   const auto& const_bytes = bytes;
@@ -150,7 +153,7 @@ TEST_CASE("any number of threads gives the same results; if an input is NaN, no 
   for (const auto& list : floats) x.push_back(std::span(list).first(64 * 12 * 12 * 4));
   std::vector<std::span<float>> to;
   for (auto& list : y) to.push_back(list);
-  QUANTRAIN_CHECK_ERROR(model.run(x, to), DataError, "the input has a NaN");
+  QUANTRAIN_CHECK_ERROR(model.run(x, to, Outside::kSaturate), DataError, "the input has a NaN");
   CHECK(y == untouched);
 }
 
@@ -163,9 +166,9 @@ TEST_CASE(
   std::vector<int32_t> y(256 * 4);
   const auto allocations = [&](int threads) {
     set_threads(threads);
-    model.run(x, y);
+    model.run_codes(x, y);
     const int64_t before = pool::counters().allocations;
-    model.run(x, y);
+    model.run_codes(x, y);
     return pool::counters().allocations - before;
   };
   const int64_t alone = allocations(1);
@@ -198,7 +201,7 @@ TEST_CASE("a run in which tasks take whole samples takes the memory that was pla
              1) == (threads > 1));
       const std::vector<uint8_t> x(static_cast<size_t>(n * model.input_shape().elements()));
       std::vector<int32_t> y(static_cast<size_t>(n * model.output_size()));
-      const int64_t taken = quantrain::test::memory_taken([&] { model.run(x, y); });
+      const int64_t taken = quantrain::test::memory_taken([&] { model.run_codes(x, y); });
       const int64_t planned = model.memory(n);
       CHECK(taken <= planned + planned / 4 + 4096 * threads);
       CHECK(planned <= 2 * taken);

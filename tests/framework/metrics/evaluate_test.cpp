@@ -58,7 +58,7 @@ TEST_CASE("an integer model is evaluated on the codes of the batches", "[trainin
 
   const Batch all = data.batch(0, 20);
   std::vector<int32_t> classes(20);
-  model.classify(all.bytes(), classes);
+  model.classify_codes(all.bytes(), classes);
   ConfusionMatrix matrix(3);
   matrix.add(classes, all.labels);
   const Metrics metrics = evaluate(model, batches, {"accuracy", "recall"});
@@ -66,7 +66,7 @@ TEST_CASE("an integer model is evaluated on the codes of the batches", "[trainin
   CHECK(metrics.at("recall_1") == matrix.recall(1));
 
   std::vector<float> expected(60);
-  model.run(all.bytes(), expected);
+  model.run_codes(all.bytes(), expected);
   const Tensor y = predict(model, batches);
   CHECK(y.shape() == Shape{20, 3});
   CHECK(values(y) == expected);

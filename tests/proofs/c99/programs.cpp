@@ -92,8 +92,8 @@ void write_expected(const std::string& path,
         hash = (hash ^ static_cast<const uint8_t*>(codes)[k]) * 16777619u;
       put(file, &hash, 1);
     });
-    model.run({image.data(), image.size()}, output);
-    model.classify({image.data(), image.size()}, result);
+    model.run_codes({image.data(), image.size()}, output);
+    model.classify_codes({image.data(), image.size()}, result);
     put(file, output.data(), model.output_size());
     put(file, result.data(), 1);
   }

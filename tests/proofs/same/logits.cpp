@@ -1,6 +1,6 @@
 // logits MODEL FOLDER FILE: writes the integer logits of a folder's test images. Compiles with this
-// tree and with older ones, where the header of IntegerModel lies in another folder, run() takes
-// other arguments, or output_size() is called outputs().
+// tree and with older ones, where the header of IntegerModel lies in another folder, run_codes()
+// is called run() or takes other arguments, or output_size() is called outputs().
 #include <cstdint>
 #include <exception>
 #include <fstream>
@@ -20,8 +20,11 @@ static int64_t output_size(const auto& model) {
 #if __has_include("framework/integer/integer_model.hpp")
 #include "framework/integer/integer_model.hpp"
 using Model = quantrain::IntegerModel;
-static void run(const Model& model, const std::vector<uint8_t>& x, std::vector<int32_t>& y) {
-  model.run(x, y);
+static void run(const auto& model, const std::vector<uint8_t>& x, std::vector<int32_t>& y) {
+  if constexpr (requires { model.run_codes(x, y); })
+    model.run_codes(x, y);
+  else
+    model.run(x, y);
 }
 #else
 #include "quant/integer/integer_model.hpp"
