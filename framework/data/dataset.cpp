@@ -5,7 +5,6 @@
 
 #include "framework/core/error.hpp"
 #include "framework/data/dataset_error.hpp"
-#include "framework/data/idx.hpp"
 
 namespace quantrain {
 namespace {
@@ -47,10 +46,13 @@ std::string find_file(const std::string& folder, const std::string& name) {
 Dataset::Dataset(const Shape& shape,
                  std::vector<uint8_t> pixels,
                  std::vector<int32_t> labels,
-                 int64_t classes)
-    : Dataset((check_images(shape, pixels.size(), labels, classes),
-               TensorDataset(SampleArray::bytes(shape, std::move(pixels)),
-                             Labels{std::move(labels), classes}))) {}
+                 int64_t classes,
+                 Range range,
+                 InputFeatures features)
+    : Dataset(
+          (check_images(shape, pixels.size(), labels, classes),
+           TensorDataset(SampleArray::bytes(shape, std::move(pixels), range, std::move(features)),
+                         Labels{std::move(labels), classes}))) {}
 
 Dataset Dataset::from_floats(const Shape& shape,
                              std::span<const float> values,
@@ -69,9 +71,9 @@ Dataset Dataset::from_floats(const Shape& shape,
 Dataset Dataset::from_idx(const std::string& images_path,
                           const std::string& labels_path,
                           int64_t classes,
-                          std::optional<int64_t> limit) {
-  IdxArray images = read_idx_u8(images_path, limit);
-  const IdxArray labels = read_idx_u8(labels_path, limit);
+                          const IdxOptions& options) {
+  IdxArray images = read_idx_u8(images_path, options.max_bytes);
+  const IdxArray labels = read_idx_u8(labels_path, options.max_bytes);
   if (images.shape.rank() < 3 || images.shape.rank() > 4) {
     throw DataError(kDataset,
                     images_path,
@@ -84,22 +86,23 @@ Dataset Dataset::from_idx(const std::string& images_path,
   }
   const Shape& s = images.shape;
   try {
-    return Dataset({s[0], s[1], s[2], s.rank() == 4 ? s[3] : 1},
-                   std::move(images.bytes),
-                   {labels.bytes.begin(), labels.bytes.end()},
-                   classes);
+    const Dataset all({s[0], s[1], s[2], s.rank() == 4 ? s[3] : 1},
+                      std::move(images.bytes),
+                      {labels.bytes.begin(), labels.bytes.end()},
+                      classes);
+    return options.samples ? all.first(*options.samples) : all;
   } catch (const DataError& error) {
     throw DataError("dataset", images_path, ", ", labels_path, ": ", error.what());
   }
 }
 
-Dataset Dataset::mnist(const std::string& folder, Split split, std::optional<int64_t> limit) {
+Dataset Dataset::mnist(const std::string& folder, Split split, const IdxOptions& options) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(folder, ignored))
     throw DataError(kDataset, folder, ": is not a folder");
   const std::string prefix = split == Split::kTrain ? "train" : "t10k";
   const std::string images = find_file(folder, prefix + "-images-idx3-ubyte");
-  return from_idx(images, find_file(folder, prefix + "-labels-idx1-ubyte"), 10, limit);
+  return from_idx(images, find_file(folder, prefix + "-labels-idx1-ubyte"), 10, options);
 }
 
 void Dataset::check_index(int64_t i) const {

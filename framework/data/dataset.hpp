@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/data/idx.hpp"
 #include "framework/data/tensor_dataset.hpp"
 
 namespace quantrain {
@@ -21,24 +22,30 @@ class Dataset : public BatchSource {
   // Copies only: a moved-from data set would be empty.
   Dataset(const Dataset&) = default;
   Dataset& operator=(const Dataset&) = default;
+  /// The pixels are codes of the range, by default byte / 255. features: offsets and scales that
+  /// turn raw values into the values that the codes stand for (see SampleArray::bytes()).
   /// Shapes: pixels [N, ...], for images [N, H, W, C]; labels [N], each in [0, classes).
   /// Throws: DataError if the shape has fewer than two axes, the data set is empty, the number of
-  /// pixels or labels does not fit the shape, or a label is out of range.
+  /// pixels or labels does not fit the shape, or a label is out of range; QuantError like
+  /// SampleArray::bytes().
   Dataset(const Shape& shape,
           std::vector<uint8_t> pixels,
           std::vector<int32_t> labels,
-          int64_t classes);
+          int64_t classes,
+          Range range = SampleArray::kUnitRange,
+          InputFeatures features = {});
 
   /// Converts real values to 8-bit codes of their declared range, which is widened to contain 0. If
   /// the range begins or ends at 0, byte = round((x - min) / (max - min) * 255). With features,
   /// each value x is replaced by z = (x - offset[f]) / scale[f], where f is the index of x along
-  /// the last axis. The range is then a range of z, and the network sees z. fit_mean_std() and
-  /// fit_min_max() find offsets and scales.
+  /// the last axis. The range is then a range of z, and the network sees z. fit_percentiles(),
+  /// fit_mean_std() and fit_min_max() find offsets and scales, percentile_range() and
+  /// feature_range() the range. coverage() says what the range keeps of the values.
   /// docs/quantization.md (2), (3), (20)
   /// Throws: DataError like the constructor; DataError also if a value (with features: its z) is
-  /// NaN or infinite, or is outside the range and `outside` is kRefuse; QuantError if the range is
-  /// empty or infinite, or features do not have a finite offset and a finite positive scale for
-  /// each index of the last axis.
+  /// NaN or infinite, or `outside` refuses values outside the range; QuantError if the range is
+  /// empty, infinite or too far from 0 (integer::input_params), or features do not have a finite
+  /// offset and a finite positive scale for each index of the last axis.
   static Dataset from_floats(const Shape& shape,
                              std::span<const float> values,
                              std::vector<int32_t> labels,
@@ -47,18 +54,18 @@ class Dataset : public BatchSource {
                              InputFeatures features = {},
                              Outside outside = Outside::kRefuse);
 
-  /// Reads images [N, H, W] or [N, H, W, C] and labels [N] from two IDX files. `limit` applies to
-  /// each file: see read_idx_u8().
-  /// Throws: DataError like the constructor and like read_idx_u8(), or if the images do not have 3
-  /// or 4 axes, or the labels do not have one.
+  /// Reads images [N, H, W] or [N, H, W, C] and labels [N] from two IDX files.
+  /// Throws: DataError like the constructor, read_idx_u8() and first(), or if the images do not
+  /// have 3 or 4 axes, or the labels do not have one.
   static Dataset from_idx(const std::string& images_path,
                           const std::string& labels_path,
                           int64_t classes,
-                          std::optional<int64_t> limit = {});
+                          const IdxOptions& options = {});
   /// Reads one split from a folder with the files of MNIST (train-images-idx3-ubyte and so on),
   /// plain or gzipped (.gz). The data set has 10 classes.
+  ///   Dataset::mnist(folder, Split::kTrain, {.samples = 6000})
   /// Throws: DataError like from_idx(), or if the folder or a file is missing.
-  static Dataset mnist(const std::string& folder, Split split, std::optional<int64_t> limit = {});
+  static Dataset mnist(const std::string& folder, Split split, const IdxOptions& options = {});
 
   int64_t size() const { return data_.size(); }
   int64_t classes() const { return data_.classes(); }
@@ -72,6 +79,9 @@ class Dataset : public BatchSource {
   InputFeatures features() const&& { return images().features(); }
   /// The byte whose real value is 0.
   uint8_t zero_byte() const { return static_cast<uint8_t>(images().params().zero_point[0]); }
+  /// Number of values that saturated when from_floats() converted them, in all samples, even if
+  /// this data set is a part of them.
+  int64_t saturated() const { return images().saturated(); }
   /// Bytes of image i. Throws: DataError unless 0 <= i < size().
   std::span<const uint8_t> image(int64_t i) const&;
   std::span<const uint8_t> image(int64_t i) const&& = delete;

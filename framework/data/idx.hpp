@@ -28,4 +28,10 @@ int64_t unpacked_limit(int64_t file_bytes);
 /// Source: yann.lecun.com/exdb/mnist, "The IDX file format"; RFC 1952
 IdxArray read_idx_u8(const std::string& path, std::optional<int64_t> limit = {});
 
+/// How much of a data set in IDX files is read.
+struct IdxOptions {
+  std::optional<int64_t> samples = {};    ///< only the first samples; none: all
+  std::optional<int64_t> max_bytes = {};  ///< memory limit for each file, as in read_idx_u8()
+};
+
 }  // namespace quantrain

@@ -1,6 +1,9 @@
 #include "framework/data/dataset.hpp"
 
 #include <limits>
+#include <set>
+#include <string>
+#include <type_traits>
 
 #include "framework/arithmetic/quantize.hpp"
 #include "framework/core/error.hpp"
@@ -61,6 +64,58 @@ TEST_CASE("floats become codes of their declared range", "[data][dataset]") {
   for (size_t i = 0; i < 4; ++i) {
     CHECK(std::abs(batch.input.data()[i] - centred[i]) <= 1.0f / 255.0f + 1e-6f);  // half a step
   }
+}
+
+TEST_CASE("a data set of bytes may declare a range and features", "[data][dataset]") {
+  const InputFeatures features{{100.0f, 10.0f}, {50.0f, 2.0f}};
+  const Dataset dataset({2, 2}, {0, 255, 51, 102}, {0, 1}, 2, {0.0f, 5.0f}, features);
+  CHECK(dataset.range() == Range{0.0f, 5.0f});
+  CHECK(dataset.features() == features);
+  const Batch batch = dataset.batch(0, 2);
+  CHECK(batch.input.data()[1] == 5.0f);
+  CHECK(batch.input.data()[2] == 1.0f);
+  CHECK(batch.bytes()[1] == 255);
+  CHECK(*batch.input.source_codes()->features == features);
+  QUANTRAIN_CHECK_ERROR(Dataset({1, 2}, {1, 2}, {0}, 1, {1000.0f, 1001.0f}),
+                        QuantError,
+                        "[dataset] the range [1000, 1001] is too far from 0");
+  QUANTRAIN_CHECK_ERROR(
+      Dataset({1, 2}, {1, 2}, {0}, 1, {0.0f, 1.0f}, {{0.0f}, {1.0f}}), QuantError, "expected one");
+}
+
+TEST_CASE("a range far from 0 is refused before two classes share one code", "[data][dataset]") {
+  std::vector<float> values;
+  std::vector<int32_t> labels;
+  for (int32_t i = 0; i < 1000; ++i) {
+    values.push_back(1000.0f + 0.001f * static_cast<float>(i));
+    labels.push_back(i < 500 ? 0 : 1);
+  }
+  QUANTRAIN_CHECK_ERROR(Dataset::from_floats({1000, 1}, values, labels, 2, {1000.0f, 1001.0f}),
+                        QuantError,
+                        "[dataset] the range [1000, 1001] is too far from 0: real 0 must have a "
+                        "code, too, so only 1");
+  // With the offset that the message recommends, all 256 codes are used.
+  const Dataset dataset =
+      Dataset::from_floats({1000, 1}, values, labels, 2, {0.0f, 1.0f}, {{1000.0f}, {1.0f}});
+  const Batch batch = dataset.batch(0, 1000);
+  CHECK(std::set<uint8_t>(batch.bytes().begin(), batch.bytes().end()).size() == 256);
+}
+
+TEST_CASE("a data set counts the values that saturate, and refuses most of them if asked",
+          "[data][dataset]") {
+  const std::vector<float> values{0.5f, 2.0f, 3.0f, 1.0f};
+  const auto make = [&](Outside outside) {
+    return Dataset::from_floats({4, 1}, values, {0, 0, 0, 0}, 1, {0.0f, 1.0f}, {}, outside);
+  };
+  CHECK(make(Outside::kSaturate).saturated() == 2);
+  CHECK(make(Outside::kSaturate).first(1).saturated() == 2);
+  CHECK(make(Outside::kRefuseMost).saturated() == 2);
+  QUANTRAIN_CHECK_ERROR(make(Outside::kRefuse), DataError, "value 2 at 1");
+  const std::vector<float> pixels{0.0f, 120.0f, 255.0f, 30.0f};
+  QUANTRAIN_CHECK_ERROR(
+      Dataset::from_floats({4, 1}, pixels, {0, 0, 0, 0}, 1, {0.0f, 1.0f}, {}, Outside::kRefuseMost),
+      DataError,
+      "[dataset] 3 of 4 values lie outside of the range [0, 1]");
 }
 
 TEST_CASE("floats outside their declared range are rejected", "[data][dataset]") {
@@ -190,6 +245,16 @@ TEST_CASE("a folder with plain or gzipped MNIST files is a dataset", "[data][dat
   CHECK(train.image_shape() == Shape{2, 3, 1});
   CHECK(train.label(0) == 9);
   CHECK(train.image(1)[0] == 6);
+  const Dataset one = Dataset::mnist(folder.path(), Split::kTrain, {.samples = 1});
+  CHECK(one.size() == 1);
+  CHECK(one.label(0) == 9);
+  QUANTRAIN_CHECK_ERROR(Dataset::mnist(folder.path(), Split::kTrain, {.samples = 3}),
+                        DataError,
+                        "cannot take the first 3 of 2 images");
+  QUANTRAIN_CHECK_ERROR(Dataset::mnist(folder.path(), Split::kTrain, {.max_bytes = 11}),
+                        DataError,
+                        "needs 12 bytes, the limit is 11");
+  static_assert(!std::is_invocable_v<decltype(&Dataset::mnist), std::string, Split, int>);
   QUANTRAIN_CHECK_ERROR(Dataset::mnist(folder.path(), Split::kTest),
                         DataError,
                         "has neither t10k-images-idx3-ubyte nor t10k-images-idx3-ubyte.gz");
