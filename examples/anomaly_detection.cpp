@@ -11,6 +11,7 @@
 #include "examples/data/bearing.hpp"
 #include "examples/tiny_networks.hpp"
 #include "framework/autograd/ops/mse_loss.hpp"
+#include "framework/data/coverage.hpp"
 #include "framework/data/features.hpp"
 #include "framework/metrics/evaluate.hpp"
 #include "framework/metrics/metrics.hpp"
@@ -89,7 +90,7 @@ std::vector<float> errors_of_clips(const Tensor& x, const Tensor& y, int64_t cli
   return errors;
 }
 
-/// Rows encoded for a network.
+/// Rows for a network.
 struct Samples {
   TensorDataset data;
   Tensor x;  // all rows
@@ -101,9 +102,20 @@ struct Samples {
              SameAsInput{}),
         x(data.batch(0, data.size()).input),
         clips(rows.clips) {}
+  /// Without codes.
+  Samples(const Rows& rows, const InputFeatures& features)
+      : data(SampleArray::floats({rows.rows(), kInputs}, scaled(rows.values, features)),
+             SameAsInput{}),
+        x(data.batch(0, data.size()).input),
+        clips(rows.clips) {}
 
   std::vector<float> errors(const Tensor& y) const {
     return errors_of_clips(x, y, static_cast<int64_t>(clips.size()));
+  }
+  double score(const Tensor& y) const {
+    std::vector<uint8_t> faulty;
+    for (const BearingFault fault : clips) faulty.push_back(fault == BearingFault::kNone ? 0 : 1);
+    return area_under_curve(errors(y), faulty);
   }
   std::vector<float> errors(const IntegerModel& model) const {
     return errors(predict(model, DataLoader(data, {.batch = examples::kEvaluationBatch})));
@@ -150,6 +162,8 @@ examples::Task make_task(const examples::Flags& flags, const Clips& clips) {
 
   const InputFeatures features = fit_mean_std(training.values, kInputs);
   const Range range{-6.0f, 6.0f};  // standard deviations
+  for (const std::string& warning : coverage(training.values, range, features).warnings())
+    std::cout << "warning: " << warning << '\n';
   const Samples validation_samples(validation, range, features);
   const Samples test_samples(test, range, features);
   examples::Task task = examples::make_task(
@@ -159,12 +173,13 @@ examples::Task make_task(const examples::Flags& flags, const Clips& clips) {
     return mse_loss(net(batch.input), batch.targets[0]);
   };
   task.score_name = "area_under_curve";
-  task.score = [test_samples](const Tensor& y) {
-    std::vector<uint8_t> faulty;
-    for (const BearingFault fault : test_samples.clips)
-      faulty.push_back(fault == BearingFault::kNone ? 0 : 1);
-    return area_under_curve(test_samples.errors(y), faulty);
-  };
+  task.score = [test_samples](const Tensor& y) { return test_samples.score(y); };
+  const Samples float_test(test, features);
+  task.float_inputs =
+      examples::make_float_inputs(Samples(training, features).data,
+                                  float_test.data,
+                                  flags.limit,
+                                  [float_test](const Tensor& y) { return float_test.score(y); });
   task.deploy = [validation_samples, test_samples](const IntegerModel& model) {
     return deploy(model, validation_samples, test_samples);
   };

@@ -9,6 +9,7 @@
 #include "examples/data/speech.hpp"
 #include "examples/tiny_networks.hpp"
 #include "framework/core/error.hpp"
+#include "framework/data/coverage.hpp"
 #include "framework/data/features.hpp"
 #include "framework/io/safetensors.hpp"
 #include "framework/metrics/evaluate.hpp"
@@ -144,14 +145,23 @@ Parts cached_parts(const SpeechFlags& flags, uint64_t seed) {
   return parts;
 }
 
+constexpr Range kRange{-5.0f, 5.0f};  // standard deviations
+
 Dataset dataset(const Features& features, const InputFeatures& scales) {
   return Dataset::from_floats({features.size(), kFrames, kCoefficients},
                               features.values,
                               features.labels,
                               static_cast<int64_t>(kClasses.size()),
-                              {-5.0f, 5.0f},  // standard deviations
+                              kRange,
                               scales,
                               Outside::kSaturate);
+}
+
+/// The same without codes.
+TensorDataset float_dataset(const Features& features, const InputFeatures& scales) {
+  return {SampleArray::floats({features.size(), kFrames, kCoefficients},
+                              scaled(features.values, scales)),
+          Labels{features.labels, static_cast<int64_t>(kClasses.size())}};
 }
 
 /// Prints the integer network's confusion matrix. Returns the metadata to save.
@@ -169,8 +179,13 @@ examples::Task make_task(const examples::Flags& flags, const SpeechFlags& speech
   const Parts parts = cached_parts(speech, flags.seed);
   // Coefficients differ by an order of magnitude, so each has its own offset and scale.
   const InputFeatures scales = fit_mean_std(parts.training.values, kCoefficients);
+  std::cout << coverage(parts.training.values, kRange, scales);
   const Dataset training = dataset(parts.training, scales), test = dataset(parts.test, scales);
   examples::Task task = examples::make_classification("espeak-ng", training, test, flags.limit);
+  task.float_inputs = examples::make_float_inputs(float_dataset(parts.training, scales),
+                                                  float_dataset(parts.test, scales),
+                                                  flags.limit,
+                                                  task.score);
   task.settings = speech.settings(flags.seed);
   task.augment = in_order({random_time_shift(2), time_mask(4)});
   task.deploy = [test](const IntegerModel& model) { return deploy(model, test); };

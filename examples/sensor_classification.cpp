@@ -10,6 +10,7 @@
 #include "examples/tiny_networks.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/file.hpp"
+#include "framework/data/coverage.hpp"
 #include "framework/data/csv.hpp"
 #include "framework/data/features.hpp"
 #include "framework/data/splits.hpp"
@@ -78,20 +79,21 @@ examples::Task make_task(const examples::Flags& flags, const TableFlags& table_f
   const auto parts =
       stratified_indices(table.state.labels, classes, std::vector{0.75, 0.25}, flags.seed);
   const std::vector<float> training_rows = rows_at(table.values, width, parts[0]);
-  const InputFeatures features = fit_mean_std(training_rows, width, {.names = table.features});
-  const Range seen = feature_range(training_rows, features);
-  const float room = 0.1f * (seen.max - seen.min);
-  const Range range{seen.min - room, seen.max + room};
-  const Dataset all = Dataset::from_floats({static_cast<int64_t>(table.state.labels.size()), width},
-                                           table.values,
-                                           table.state.labels,
-                                           classes,
-                                           range,
-                                           features,
-                                           Outside::kSaturate);
+  // By percentiles, because a sensor may show rare spikes, which would widen the range of all
+  // values so far that most of them share a few codes.
+  const InputFeatures features = fit_percentiles(training_rows, width, {.names = table.features});
+  const Range range = percentile_range(training_rows, features);
+  std::cout << coverage(training_rows, range, features, table.features);
+  const Shape shape{static_cast<int64_t>(table.state.labels.size()), width};
+  const Dataset all = Dataset::from_floats(
+      shape, table.values, table.state.labels, classes, range, features, Outside::kSaturate);
 
   examples::Task task = examples::make_classification(
       examples::dataset_name(path), all.subset(parts[0]), all.subset(parts[1]), flags.limit);
+  const TensorDataset floats(SampleArray::floats(shape, scaled(table.values, features)),
+                             Labels{table.state.labels, classes});
+  task.float_inputs = examples::make_float_inputs(
+      floats.subset(parts[0]), floats.subset(parts[1]), flags.limit, task.score);
   task.settings = "--label " + table_flags.label + " --rows " + std::to_string(table_flags.rows);
   task.deploy = [table, rows = rows_at(table.values, width, parts[1])](const IntegerModel& model) {
     return deploy(model, table, rows);

@@ -36,9 +36,7 @@ Motors measure(int64_t count, uint64_t seed) {
 /// The inputs are vibration and settings. The target is the wear, scaled by `scaling`.
 TensorDataset data_set(const Motors& motors, const InputFeatures& scaling) {
   const auto count = static_cast<int64_t>(motors.wear.size());
-  std::vector<float> wear;
-  for (size_t i = 0; i < motors.wear.size(); ++i)
-    wear.push_back(integer::feature_value(motors.wear, i, scaling));
+  const std::vector<float> wear = scaled(motors.wear, scaling);
   const InputFeatures features{{0.0f, 0.0f}, {3000.0f, 1.0f}};  // offsets and scales
   return {{SampleArray::encoded({count, 32, 1}, motors.vibration, {-1.0f, 1.0f}),
            SampleArray::encoded({count, 2}, motors.settings, {0.0f, 1.0f}, features)},

@@ -2,6 +2,7 @@
 #include <iostream>
 
 #include "framework/core/error.hpp"
+#include "framework/data/coverage.hpp"
 #include "framework/data/features.hpp"
 #include "quant/lowering/convert.hpp"
 #include "quant/prepare/prepare.hpp"
@@ -26,16 +27,20 @@ Rows measure(int64_t count, uint64_t seed) {
   return rows;
 }
 
+Dataset declared(const Rows& rows, Range range, const InputFeatures& features) {
+  const auto count = static_cast<int64_t>(rows.labels.size());
+  return Dataset::from_floats(
+      {count, 3}, rows.values, rows.labels, 2, range, features, Outside::kSaturate);
+}
+
 int main() try {
   const Rows training_rows = measure(2000, 1), test_rows = measure(500, 2);
-  // The offset and scale of each column come from the training rows. Both data sets declare them,
-  // and the range of the scaled values.
-  const InputFeatures features = fit_min_max(training_rows.values, 3);
-  const Range range{-0.01f, 1.01f};
-  const Dataset training_set = Dataset::from_floats(
-      {2000, 3}, training_rows.values, training_rows.labels, 2, range, features);
-  const Dataset test_set =
-      Dataset::from_floats({500, 3}, test_rows.values, test_rows.labels, 2, range, features);
+  // Offsets, scales and range come from the training rows. Both data sets declare them.
+  const InputFeatures features = fit_percentiles(training_rows.values, 3);
+  const Range range = percentile_range(training_rows.values, features);
+  std::cout << coverage(training_rows.values, range, features, {"pressure", "temp", "vibration"});
+  const Dataset training_set = declared(training_rows, range, features);
+  const Dataset test_set = declared(test_rows, range, features);
 
   manual_seed(1);
   Sequential net{Linear{3, 16}, Tanh{}, Linear{16, 2}};

@@ -134,6 +134,22 @@ Report first_lines(const Program& program, const Flags& flags, const Task& task)
   return report;
 }
 
+/// Score of a float network that is trained in the same way, from the same initial weights, on the
+/// inputs before they became codes.
+double float_inputs_score(const Program& program, const Flags& flags, const Task& task) {
+  manual_seed(flags.seed);
+  Sequential net = program.network(task);
+  DataLoader loader(
+      task.float_inputs->training,
+      {.batch = flags.batch, .shuffle = true, .seed = flags.seed, .augment = task.augment});
+  TrainingOptions training = stage(program, flags, "float inputs", net, task);
+  training.evaluate = nullptr;
+  training.epochs = flags.epochs;
+  training.learning_rate = flags.learning_rate;
+  train(net, loader, training);
+  return task.float_inputs->score(predict(net, evaluation(task.float_inputs->test)));
+}
+
 void train_and_convert(const Program& program, const Flags& flags) {
   set_threads(flags.threads);
   manual_seed(flags.seed);
@@ -153,6 +169,7 @@ void train_and_convert(const Program& program, const Flags& flags) {
   report.trained.accuracy = task.score(predict(net, evaluation(task.test)));
   report.trained.size_bytes = float_bytes(net);
   report.float_times = time_float(net, task, flags.timing_calls);
+  if (task.float_inputs) report.float_inputs = float_inputs_score(program, flags, task);
 
   // Quantization after training: calibrates a copy on some samples.
   Sequential ptq_net = program.network(task);

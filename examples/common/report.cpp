@@ -69,6 +69,7 @@ std::string to_json(const Report& report) {
   json["seed"] = report.seed;
   json["batch"] = report.batch;
   json["isa"] = report.isa;
+  if (report.float_inputs) json["float_inputs"] = {{report.score, *report.float_inputs}};
   json["float"] = {{report.score, report.trained.accuracy},
                    {"seconds_per_epoch", report.trained.seconds_per_epoch}};
   json["ptq"] = {{report.score, report.ptq.accuracy}};
@@ -113,6 +114,7 @@ std::ostream& operator<<(std::ostream& stream, const Report& report) {
     const double each = times.per_sample();
     return stream << std::setprecision(each < 1.0 ? 3 : 1) << each << " us\n";
   };
+  if (report.float_inputs) row("float inputs", *report.float_inputs) << '\n';
   row("float", report.trained.accuracy)
       << std::setprecision(1) << std::setw(10) << kib(report.trained.size_bytes) << " KiB"
       << std::setw(28);

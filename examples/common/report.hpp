@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <iosfwd>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,9 @@ struct Report {
     CallTimes times;
   } integer;
   CallTimes float_times;
+  /// Score of a float network that was trained on the inputs before they became codes; none if the
+  /// inputs were bytes.
+  std::optional<double> float_inputs;
   quant::Parity parity;
 };
 

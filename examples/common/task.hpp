@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -35,6 +36,14 @@ struct Task {
   /// Computes the score from a network's outputs for the test samples, in the samples' order.
   /// Shapes: y [N, outputs].
   std::function<double(const Tensor& y)> score;
+  /// The same samples without codes, if the inputs were floats before they became codes; none if
+  /// they were bytes. A network that trains on them shows what the codes of the input cost.
+  struct FloatInputs {
+    std::shared_ptr<const BatchSource> training;
+    std::shared_ptr<const BatchSource> test;
+    std::function<double(const Tensor& y)> score;
+  };
+  std::optional<FloatInputs> float_inputs = {};
   /// If set, it is called with the integer model. It prints results of its own, and returns
   /// metadata to save with the model.
   std::function<std::map<std::string, std::string>(const IntegerModel& model)> deploy = nullptr;
@@ -66,6 +75,17 @@ requires std::derived_from<Data, BatchSource> Task make_task(std::string dataset
   task.test = std::make_shared<const Data>(test);
   task.example = limited.batch(0, 1).input;
   return task;
+}
+
+/// The parts without codes for Task::float_inputs, with the same limit.
+template <class Data>
+Task::FloatInputs make_float_inputs(const Data& training,
+                                    const Data& test,
+                                    int64_t limit,
+                                    std::function<double(const Tensor& y)> score) {
+  return {.training = std::make_shared<const Data>(limit > 0 ? training.first(limit) : training),
+          .test = std::make_shared<const Data>(test),
+          .score = std::move(score)};
 }
 
 /// The same for parts with labels; the score is the accuracy.

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "framework/core/error.hpp"
 #include "framework/core/rounding.hpp"
+#include "framework/data/feature_columns.hpp"
 
 namespace quantrain {
 namespace {
@@ -13,6 +16,8 @@ namespace {
 using integer::InputFeatures;
 
 constexpr const char* kFeatures = "features";
+
+}  // namespace
 
 void check_feature_rows(std::span<const float> rows, int64_t features) {
   if (features < 1)
@@ -41,14 +46,78 @@ void check_feature_rows(std::span<const float> rows, int64_t features) {
   }
 }
 
+void check_names(const std::vector<std::string>& names, int64_t features) {
+  if (!names.empty() && std::ssize(names) != features)
+    throw DataError(kFeatures, names.size(), " names for ", features, " features");
+}
+
+std::vector<float> feature_column(std::span<const float> rows,
+                                  int64_t f,
+                                  int64_t width,
+                                  const InputFeatures& features) {
+  std::vector<float> column;
+  const auto step = static_cast<size_t>(width);
+  column.reserve(rows.size() / step);
+  for (size_t i = static_cast<size_t>(f); i < rows.size(); i += step) {
+    const float z = integer::feature_value(rows, i, features);
+    if (!std::isfinite(z)) {
+      throw DataError(kFeatures,
+                      "value ",
+                      rows[i],
+                      " of feature ",
+                      f,
+                      " is ",
+                      z,
+                      " after the feature's offset and scale");
+    }
+    column.push_back(z);
+  }
+  return column;
+}
+
+size_t nearest_rank(double p, size_t n) {
+  // The product can be a little above an integer that it would be without rounding.
+  const double rank = std::ceil(p * static_cast<double>(n) / 100.0 * (1.0 - 1e-12));
+  return std::clamp<size_t>(static_cast<size_t>(rank), 1, n) - 1;
+}
+
+namespace {
+
+void check_percentiles(Percentiles p) {
+  if (p.low >= 0.0 && p.low < p.high && p.high <= 100.0) return;
+  throw DataError(
+      kFeatures, "percentiles must be in order and in [0, 100], got ", p.low, " and ", p.high);
+}
+
+/// The values at the percentiles. Reorders the column.
+Range at_percentiles(std::vector<float>& column, Percentiles p) {
+  const auto value = [&](double percent) {
+    const auto at = column.begin() + static_cast<ptrdiff_t>(nearest_rank(percent, column.size()));
+    std::nth_element(column.begin(), at, column.end());
+    return *at;
+  };
+  const float low = value(p.low);
+  return {low, value(p.high)};
+}
+
+/// Mean and standard deviation.
+std::pair<float, float> mean_and_std(std::span<const float> values) {
+  const auto count = static_cast<double>(values.size());
+  double mean = 0.0;
+  for (const float x : values) mean += double{x};
+  mean /= count;
+  double variance = 0.0;
+  for (const float x : values) variance += (double{x} - mean) * (double{x} - mean);
+  return {static_cast<float>(mean), static_cast<float>(std::sqrt(variance / count))};
+}
+
 /// Smallest and largest value of each feature.
 std::vector<Range> extremes(std::span<const float> rows,
                             int64_t features,
                             const FeatureOptions& options) {
   check_feature_rows(rows, features);
   const auto width = static_cast<size_t>(features);
-  if (!options.names.empty() && options.names.size() != width)
-    throw DataError(kFeatures, options.names.size(), " names for ", features, " features");
+  check_names(options.names, features);
   std::vector<Range> ranges;
   for (size_t f = 0; f < width; ++f) ranges.push_back({rows[f], rows[f]});
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -130,6 +199,64 @@ Range feature_range(std::span<const float> rows, const InputFeatures& features) 
   for (size_t i = 1; i < rows.size(); ++i)
     range = {std::min(range.min, z(i)), std::max(range.max, z(i))};
   return range;
+}
+
+InputFeatures fit_percentiles(std::span<const float> rows,
+                              int64_t features,
+                              const FeatureOptions& options,
+                              Percentiles percentiles) {
+  const DefaultRounding rounding;
+  check_percentiles(percentiles);
+  const std::vector<Range> ranges = extremes(rows, features, options);
+  InputFeatures fitted;
+  for (int64_t f = 0; f < features; ++f) {
+    const Range& all = ranges[static_cast<size_t>(f)];
+    std::vector<float> column = feature_column(rows, f, features);
+    const Range middle = at_percentiles(column, percentiles);
+    float offset = middle.min;
+    float scale = std::max(all.max - middle.min, middle.min - all.min);
+    if (middle.min < middle.max) {
+      for (float& x : column) x = std::clamp(x, middle.min, middle.max);
+      std::tie(offset, scale) = mean_and_std(column);
+    }
+    fitted.offset.push_back(offset);
+    fitted.scale.push_back(scale > 0.0f && std::isfinite(scale) ? scale : 1.0f);
+  }
+  return fitted;
+}
+
+Range percentile_range(std::span<const float> rows,
+                       const InputFeatures& features,
+                       Percentiles percentiles,
+                       float room) {
+  const DefaultRounding rounding;
+  check_percentiles(percentiles);
+  if (!(room >= 0.0f && room <= 1e6f))
+    throw DataError(kFeatures, "room is ", room, ", expected a number in [0, 1e6]");
+  check_feature_rows(rows, features.size());
+  validate(features, features.size(), kFeatures);
+  Range range;
+  for (int64_t f = 0; f < features.size(); ++f) {
+    std::vector<float> column = feature_column(rows, f, features.size(), features);
+    const auto [least, most] = std::minmax_element(column.begin(), column.end());
+    Range own{*least, *most};
+    const Range middle = at_percentiles(column, percentiles);
+    const float margin = room * (middle.max - middle.min);
+    if (middle.min < middle.max)
+      own = {std::max(own.min, middle.min - margin), std::min(own.max, middle.max + margin)};
+    if (f == 0) range = own;
+    range = {std::min(range.min, own.min), std::max(range.max, own.max)};
+  }
+  return range;
+}
+
+std::vector<float> scaled(std::span<const float> rows, const InputFeatures& features) {
+  const DefaultRounding rounding;
+  check_feature_rows(rows, features.size());
+  validate(features, features.size(), kFeatures);
+  std::vector<float> z(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) z[i] = integer::feature_value(rows, i, features);
+  return z;
 }
 
 }  // namespace quantrain
