@@ -6,20 +6,28 @@
 
 namespace quantrain {
 
-/// Sizes in elements, {h, w} or one number for both.
+/// Sizes in elements, {h, w} or one number for both. The last two are PyTorch's options; its
+/// average pools have count_include_pad=True unless told otherwise.
 struct PoolingOptions {
   Size2d stride = 0;   ///< 0: same as kernel, so that windows touch but do not overlap
   Size2d padding = 0;  ///< on both sides of each axis, less than the kernel
+  /// The number of windows is rounded up. The last ones may reach beyond the padding, but start in
+  /// the image or in the padding before it.
+  bool ceil_mode = false;
+  /// For average pools: the padding counts as zeros, so a mean divides by the elements of the
+  /// window inside the padded image.
+  bool count_include_pad = false;
 };
 
 /// Largest element of each window; padding does not count.
 /// Shapes: x [N, H, W, C]  ->  y [N, OH, OW, C],
-///         OH = (H + 2 * padding.h - kernel.h) / stride.h + 1, OW likewise.
+///         OH = (H + 2 * padding.h - kernel.h) / stride.h + 1, OW likewise; with ceil_mode, see
+///         pool_end().
 /// Gradient: goes to the largest element of each window, the first among equals.
 class MaxPool2d : public Module {
  public:
-  /// Throws: ShapeError if the kernel is not positive, if the stride or padding is negative, or if
-  /// the padding is not less than the kernel.
+  /// Throws: ShapeError if the kernel is not positive, if the stride or padding is negative, if the
+  /// padding is not less than the kernel, or if count_include_pad is set.
   explicit MaxPool2d(Size2d kernel, PoolingOptions options = {});
   std::string_view type() const override { return "MaxPool2d"; }
 
@@ -32,11 +40,11 @@ class MaxPool2d : public Module {
   Pool2dOptions options_;
 };
 
-/// Mean of each window's elements; padding does not count.
+/// Mean of each window's elements; padding does not count, unless count_include_pad is set.
 /// Shapes: like MaxPool2d.
 class AvgPool2d : public Module {
  public:
-  /// Throws: like MaxPool2d().
+  /// Throws: like MaxPool2d(), but takes count_include_pad.
   explicit AvgPool2d(Size2d kernel, PoolingOptions options = {});
   std::string_view type() const override { return "AvgPool2d"; }
 
@@ -73,19 +81,22 @@ class GlobalAvgPool2d : public Module {
   Tensor forward(const Tensor& x) override;
 };
 
-/// Sizes in elements.
+/// Sizes in elements; ceil_mode and count_include_pad as in PoolingOptions.
 struct Pooling1dOptions {
   int64_t stride = 0;   ///< 0: same as kernel, so that windows touch but do not overlap
   int64_t padding = 0;  ///< at each end, less than the kernel
+  bool ceil_mode = false;
+  bool count_include_pad = false;
 };
 
 /// Largest element of each window; padding does not count.
-/// Shapes: x [N, L, C]  ->  y [N, OL, C], OL = (L + 2 * padding - kernel) / stride + 1.
+/// Shapes: x [N, L, C]  ->  y [N, OL, C], OL = (L + 2 * padding - kernel) / stride + 1; with
+///         ceil_mode, see pool_end().
 /// Gradient: goes to the largest element of each window, the first among equals.
 class MaxPool1d : public Module {
  public:
-  /// Throws: ShapeError if the kernel is not positive, if the stride or padding is negative, or if
-  /// the padding is not less than the kernel.
+  /// Throws: ShapeError if the kernel is not positive, if the stride or padding is negative, if the
+  /// padding is not less than the kernel, or if count_include_pad is set.
   explicit MaxPool1d(int64_t kernel, Pooling1dOptions options = {});
   std::string_view type() const override { return "MaxPool1d"; }
 
@@ -98,11 +109,11 @@ class MaxPool1d : public Module {
   Pool1dOptions options_;
 };
 
-/// Mean of each window's elements; padding does not count.
+/// Mean of each window's elements; padding does not count, unless count_include_pad is set.
 /// Shapes: like MaxPool1d.
 class AvgPool1d : public Module {
  public:
-  /// Throws: like MaxPool1d().
+  /// Throws: like MaxPool1d(), but takes count_include_pad.
   explicit AvgPool1d(int64_t kernel, Pooling1dOptions options = {});
   std::string_view type() const override { return "AvgPool1d"; }
 

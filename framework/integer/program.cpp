@@ -219,7 +219,7 @@ class Hash {
   void operator()(const char*, int64_t value) { add(value); }
   void operator()(const char*, int32_t value) { add(value); }
   // The usual value is not hashed, so that programs saved before a member existed keep their hash.
-  void optional(const char* name, int64_t value, int64_t usual) {
+  [[gnu::noinline]] void optional(const char* name, int64_t value, int64_t usual) {
     if (value == usual) return;
     add(std::string_view(name));
     add(value);

@@ -27,7 +27,8 @@ class Writer {
 
   void operator()(const char* name, int64_t value) { json_.member(name, value); }
   void operator()(const char* name, int32_t value) { json_.member(name, value); }
-  void optional(const char* name, int64_t value, int64_t usual) {
+  // Not inlined: each call would make the device's program larger.
+  [[gnu::noinline]] void optional(const char* name, int64_t value, int64_t usual) {
     if (value != usual) json_.member(name, value);
   }
   // Two operands are written under separate names. If there are more or fewer, they are written as
@@ -212,7 +213,7 @@ class Members {
   void operator()(const char* name, int32_t& value) {
     value = static_cast<int32_t>(json_.integer(name, 0, kMost32));
   }
-  void optional(const char* name, int64_t& value, int64_t usual) {
+  [[gnu::noinline]] void optional(const char* name, int64_t& value, int64_t usual) {
     value = json_.has(name) ? json_.integer(name, 0, kMost32) : usual;
   }
   bool are_two(const char* name, auto& operands) {

@@ -62,7 +62,8 @@ std::vector<int64_t> window_counts(const kernels::Conv2dShape& s, std::string_vi
 QuantizedAvgPool2d QuantizedAvgPool2d::make(const kernels::Conv2dShape& shape,
                                             const QParams& x,
                                             const QParams& y,
-                                            Activation activation) {
+                                            Activation activation,
+                                            int64_t divisor) {
   check_activation(x, "avg_pool2d");
   QuantizedAvgPool2d op{.shape = shape,
                         .zero_x = stored_zero_point(x),
@@ -70,7 +71,8 @@ QuantizedAvgPool2d QuantizedAvgPool2d::make(const kernels::Conv2dShape& shape,
                         .y = stored_output(y, activation)};
   op.shape.n = 1;
   for (const int64_t count : window_counts(shape))
-    op.means.push_back({count, mean_multiplier(x.scale[0], count, y.scale[0])});
+    op.means.push_back(
+        {count, mean_multiplier(x.scale[0], divisor > 0 ? divisor : count, y.scale[0])});
   return op;
 }
 

@@ -15,9 +15,10 @@
 namespace quantrain::integer {
 
 /// Mean of each window over its `count` elements inside the image. Requantizes sum(x - zero_x) by
-/// (8) with M = scale_x / (count * scale_y).   docs/quantization.md (10)
+/// (8) with M = scale_x / (divisor * scale_y). The divisor is `count`, or the same number for all
+/// windows.   docs/quantization.md (10)
 /// Shapes: x [N, H, W, C]  ->  y [N, OH, OW, C].
-/// Source: ONNX AveragePool, count_include_pad = 0.
+/// Source: ONNX AveragePool, with count_include_pad = 0 or 1.
 struct QuantizedAvgPool2d {
   static constexpr std::string_view kType = "quantized_avg_pool2d";
   static constexpr bool kKeepsParams = false;
@@ -32,13 +33,15 @@ struct QuantizedAvgPool2d {
   std::vector<kernels::MeanMultiplier> means;  ///< one for each distinct count, ascending
   StoredOutput y;
 
-  /// Makes the operation from the parameters of the codes, with a fused activation.
+  /// Makes the operation from the parameters of the codes, with a fused activation. A divisor of 0
+  /// stands for each window's own count.
   /// Throws: QuantError if x or y is per channel or has more than 8 bits, or a multiplier is out of
   /// range; ShapeError like window_counts().
   static QuantizedAvgPool2d make(const kernels::Conv2dShape& shape,
                                  const QParams& x,
                                  const QParams& y,
-                                 Activation activation);
+                                 Activation activation,
+                                 int64_t divisor = 0);
 
   std::string_view kernel() const { return "avg_pool2d_u8"; }
   std::vector<int64_t> input_sizes() const { return {shape.x_elements()}; }
@@ -60,7 +63,7 @@ struct QuantizedAvgPool2d {
   friend bool operator==(const QuantizedAvgPool2d&, const QuantizedAvgPool2d&) = default;
 
   static void describe(auto& op, auto& fields) {
-    describe_window(op.shape, fields);
+    describe_pool(op.shape, fields);
     fields("zero_x", op.zero_x);
     fields("means", op.means);
     fields("y", op.y);

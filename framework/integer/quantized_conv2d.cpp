@@ -4,6 +4,7 @@ namespace quantrain::integer {
 
 void QuantizedConv2d::validate(std::string_view where) const {
   check_window(where, shape);
+  check_size(where, {1 - shape.end_h - shape.end_w});  // only pools have padding at the end
   integer::validate(product, shape.o, shape.reduction(), where);
 }
 

@@ -27,7 +27,9 @@ void check_window(std::string_view where, const kernels::Conv2dShape& s) {
                                s.stride_w,
                                s.groups,
                                s.dilation_h,
-                               s.dilation_w}) {
+                               s.dilation_w,
+                               s.end_h + 1,
+                               s.end_w + 1}) {
     if (extent < 1 || extent > kMostExtent)
       throw ShapeError(where, "extent ", extent, " is not in [1, ", kMostExtent, "]");
   }
@@ -39,21 +41,22 @@ void check_window(std::string_view where, const kernels::Conv2dShape& s) {
     throw ShapeError(
         where, s.groups, " groups do not divide ", s.c, " inputs and ", s.o, " outputs");
   }
-  if (s.window_h() > s.h + 2 * s.pad_h || s.window_w() > s.w + 2 * s.pad_w) {
+  const int64_t padded_h = s.h + 2 * s.pad_h + s.end_h, padded_w = s.w + 2 * s.pad_w + s.end_w;
+  if (s.window_h() > padded_h || s.window_w() > padded_w) {
     throw ShapeError(where,
                      is_dilated(s) ? "a dilated kernel of [" : "kernel [",
                      s.window_h(),
                      ", ",
                      s.window_w(),
                      "] exceeds the padded image [",
-                     s.h + 2 * s.pad_h,
+                     padded_h,
                      ", ",
-                     s.w + 2 * s.pad_w,
+                     padded_w,
                      "]");
   }
   if (s.n != 1) throw ShapeError(where, "the shape must be of one sample, got ", s.n);
   // Kernels may copy an image with its padding.
-  check_size(where, {s.h + 2 * s.pad_h, s.w + 2 * s.pad_w, s.c});
+  check_size(where, {padded_h, padded_w, s.c});
   check_size(where, {s.oh(), s.ow(), s.o});
 }
 
@@ -72,7 +75,8 @@ void check_pool(std::string_view where, const kernels::Conv2dShape& s) {
   if (is_dilated(s)) {
     throw ShapeError(where, "a pool has dilation 1, got [", s.dilation_h, ", ", s.dilation_w, "]");
   }
-  if (s.pad_h >= s.kh || s.pad_w >= s.kw) {
+  if (s.pad_h >= s.kh || s.pad_w >= s.kw || (s.oh() - 1) * s.stride_h >= s.h + s.pad_h ||
+      (s.ow() - 1) * s.stride_w >= s.w + s.pad_w) {
     throw ShapeError(where,
                      "padding [",
                      s.pad_h,

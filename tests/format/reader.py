@@ -131,6 +131,7 @@ MOST_STEPS = 1 << 14
 MOST_ELEMENTS = 1 << 30
 MOST_EXTENT = 1 << 20
 WINDOW = ("h", "w", "c", "o", "kh", "kw", "stride_h", "stride_w", "pad_h", "pad_w", "groups")
+END = ("end_h", "end_w")  # of a pool
 DILATION = ("dilation_h", "dilation_w")
 PRODUCT = ("zero_x", "weight_bits", "weights")
 MEMBERS = {
@@ -260,7 +261,10 @@ def read_window(op, pool):
         whole(op[name], 0 if name.startswith("pad") else 1, MOST_EXTENT)
     c, o, groups = op["c"], op["o"], op["groups"]
     require(c % groups == 0 and o % groups == 0, "groups")
-    padded_h, padded_w = op["h"] + 2 * op["pad_h"], op["w"] + 2 * op["pad_w"]
+    for name in END:
+        op[name] = whole(op.get(name, 0), 0, MOST_EXTENT - 1)
+    padded_h = op["h"] + 2 * op["pad_h"] + op["end_h"]
+    padded_w = op["w"] + 2 * op["pad_w"] + op["end_w"]
     for name in DILATION:
         op[name] = whole(op.get(name, 1), 1, MOST_EXTENT)
     extent_h = (op["kh"] - 1) * op["dilation_h"] + 1
@@ -273,6 +277,9 @@ def read_window(op, pool):
     if pool:
         require(c == o == groups, "a pool's channels")
         require(op["pad_h"] < op["kh"] and op["pad_w"] < op["kw"], "a pool's padding")
+        last_h = (op["oh"] - 1) * op["stride_h"] - op["pad_h"]
+        last_w = (op["ow"] - 1) * op["stride_w"] - op["pad_w"]
+        require(last_h < op["h"] and last_w < op["w"], "a window outside of the image")
         window = min(op["kh"], op["h"]) * min(op["kw"], op["w"])
         require(op["oh"] * op["ow"] * o * window <= 1 << 36, "a pool's reads")
     return op["h"] * op["w"] * c, op["oh"] * op["ow"] * o
@@ -291,7 +298,8 @@ def read_step(entry, position, tensors):
     required = MEMBERS[kind]
     if kind == "quantized_add" and type(entry["members"]) is dict and "operands" in entry["members"]:
         required = ("size", "operands", "shift", "y")
-    op = dict(members(entry["members"], required, optional + (DILATION if "conv" in kind else ())))
+    optional += DILATION if "conv" in kind else END if "pool" in kind else ()
+    op = dict(members(entry["members"], required, optional))
     step = {
         "type": kind,
         "op": op,
@@ -467,7 +475,8 @@ def requantize(acc, m0, shift, y):
 
 def windows(op, x, outside):
     """Yields, for each tap of the kernel, the elements that the tap reads: [n, oh, ow, c]."""
-    pad = ((0, 0), (op["pad_h"],) * 2, (op["pad_w"],) * 2, (0, 0))
+    pad_h, pad_w = op["pad_h"], op["pad_w"]
+    pad = ((0, 0), (pad_h, pad_h + op["end_h"]), (pad_w, pad_w + op["end_w"]), (0, 0))
     x = np.pad(x.reshape(-1, op["h"], op["w"], op["c"]), pad, constant_values=outside)
     for u in range(0, op["kh"] * op["dilation_h"], op["dilation_h"]):
         rows = x[:, u : u + (op["oh"] - 1) * op["stride_h"] + 1 : op["stride_h"]]

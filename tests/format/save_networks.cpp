@@ -147,6 +147,23 @@ Program dilated() {
   return b.program;
 }
 
+/// Pools whose last windows reach beyond the image, and one that divides by the whole window.
+Program pooled() {
+  Builder b;
+  const int x = b.input({6, 7, 5}, kX);
+  kernels::Conv2dShape largest = pool_shape(6, 7, 5, 3, 2, 0);
+  largest.end_h = 1;
+  const int y = b.codes("largest", QuantizedMaxPool2d{largest}, {x}, {3, 3, 5}, kX);
+  kernels::Conv2dShape part = pool_shape(3, 3, 5, 2, 2, 0);
+  part.end_h = part.end_w = 1;
+  const auto inside = QuantizedAvgPool2d::make(part, kX, kY, Activation::kNone);
+  const int z = b.codes("inside", inside, {y}, {2, 2, 5}, kY);
+  const kernels::Conv2dShape whole = pool_shape(2, 2, 5, 2, 1, 1);
+  const auto padded = QuantizedAvgPool2d::make(whole, kY, kSigned, Activation::kNone, 4);
+  b.program.outputs = {b.codes("padded", padded, {z}, {3, 3, 5}, kSigned)};
+  return b.program;
+}
+
 /// Multipliers that no sensible network has: 0, and those with the smallest and the largest shift.
 Program extremes() {
   Program program = every_operation();
@@ -197,6 +214,7 @@ void save_all(const std::string& folder) {
   save("every_operation", IntegerModel(every_operation()), folder);
   save("extremes", IntegerModel(extremes()), folder);
   save("dilated", IntegerModel(dilated()), folder);
+  save("pooled", IntegerModel(pooled()), folder);
   save("features", IntegerModel(with_features()), folder);
   save("mlp", IntegerModel(mlp()), folder);
   save("concat", IntegerModel(wide_concat(5)), folder);

@@ -274,12 +274,20 @@ class Composer {
     const int64_t padding = random_.below(kernel);
     const int64_t stride = 1 + random_.below(2);
     if (random_.below(4) == 0) {
+      const Pooling1dOptions options{
+          .stride = stride, .padding = padding, .ceil_mode = c_ % 2 == 0};
       if (coin()) {
-        net.append(MaxPool1d{kernel, {.stride = stride, .padding = padding}});
+        net.append(MaxPool1d{kernel, options});
         text_ << "max" << kernel;
       } else {
-        net.append(AvgPool1d{kernel, {.stride = stride, .padding = padding}});
-        text_ << "avg" << kernel;
+        Pooling1dOptions all = options;
+        all.count_include_pad = c_ % 3 == 0;
+        net.append(AvgPool1d{kernel, all});
+        text_ << "avg" << kernel << (all.count_include_pad ? "+" : "");
+      }
+      if (options.ceil_mode) {
+        text_ << "^";
+        length += pool_end(length, kernel, stride, padding);
       }
       length = (length + 2 * padding - kernel) / stride + 1;
     } else {
@@ -434,13 +442,22 @@ class Composer {
         if (std::min(h_, w_) < 2) return;
         const int64_t padding = random_.below(2);
         const int64_t stride = 1 + random_.below(2);
+        const PoolingOptions options{
+            .stride = stride, .padding = padding, .ceil_mode = c_ % 2 == 0};
         if (coin()) {
-          net.append(MaxPool2d{2, {.stride = stride, .padding = padding}});
+          net.append(MaxPool2d{2, options});
           text_ << " max";
           if (coin()) lookup(net);
         } else {
-          net.append(AvgPool2d{2, {.stride = stride, .padding = padding}});
-          text_ << " avg";
+          PoolingOptions all = options;
+          all.count_include_pad = c_ % 3 == 0;
+          net.append(AvgPool2d{2, all});
+          text_ << " avg" << (all.count_include_pad ? "+" : "");
+        }
+        if (options.ceil_mode) {
+          text_ << "^";
+          h_ += pool_end(h_, 2, stride, padding);
+          w_ += pool_end(w_, 2, stride, padding);
         }
         h_ = (h_ + 2 * padding - 2) / stride + 1;
         w_ = (w_ + 2 * padding - 2) / stride + 1;

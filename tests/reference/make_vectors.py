@@ -672,7 +672,29 @@ def write(folder):
     generator.seed(1012)  # the cases of a file do not depend on other files
     signals()
     dilated_images()
+    pooling_options()
     write_sections(Path(folder) / "signals.json", {"operations": operations})
+
+
+def pooling_options():
+    def pool(op, x, kernel, stride, padding, **flags):
+        axes = 1 if op.endswith("1d") else 2
+        compute, to, back = getattr(F, op), (ncl, nchw)[axes - 1], (nlc, nhwc)[axes - 1]
+        given = {"count_include_pad": False, **flags} if "avg" in op else flags
+        sizes = {"kernel": kernel, "stride": stride, "padding": padding}
+        if axes == 2:
+            sizes = {name: [number, number] for name, number in sizes.items()}
+        operation(op, {"x": x}, lambda x: back(compute(to(x), kernel, stride, padding, **given)),
+                  {**sizes, **flags})
+
+    for stride, padding in (2, 0), (2, 1), (3, 1):
+        pool("max_pool1d", draw(2, 7, 3), 4, stride, padding, ceil_mode=True)
+        pool("max_pool2d", draw(1, 6, 8, 2), 4, stride, padding, ceil_mode=True)
+        for ceil_mode in False, True:
+            flags = {"ceil_mode": ceil_mode, "count_include_pad": True}
+            pool("avg_pool1d", draw(2, 7, 3), 4, stride, padding, **flags)
+            pool("avg_pool2d", draw(1, 6, 8, 2), 4, stride, padding, **flags)
+        pool("avg_pool2d", draw(1, 6, 8, 2), 4, stride, padding, ceil_mode=True)
 
 
 def write_sections(path, sections):

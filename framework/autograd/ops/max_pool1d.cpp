@@ -3,6 +3,7 @@
 namespace quantrain {
 
 Tensor max_pool1d(const Tensor& x, const Pool1dOptions& options) {
+  refuse_count_include_pad("max_pool1d", options.count_include_pad);
   const kernels::Conv2dShape s = pool1d_shape("max_pool1d", x.shape(), options);
   return max_pool({"max_pool1d", "MaxPool1d", pool1d_attributes}, s, {s.n, s.ow(), s.c}, x);
 }

@@ -64,6 +64,7 @@ Tensor max_pool(const WindowOperation& operation,
 }
 
 Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options) {
+  refuse_count_include_pad("max_pool2d", options.count_include_pad);
   const kernels::Conv2dShape s = pool2d_shape("max_pool2d", x.shape(), options);
   return max_pool({"max_pool2d", "MaxPool2d", pool2d_attributes}, s, {s.n, s.oh(), s.ow(), s.c}, x);
 }

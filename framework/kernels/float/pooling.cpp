@@ -34,18 +34,22 @@ void max_pool2d_backward_f32(const Conv2dShape& shape,
   });
 }
 
-void avg_pool2d_f32(const Conv2dShape& shape, const float* x, float* y) {
+void avg_pool2d_f32(const Conv2dShape& shape, int64_t divisor, const float* x, float* y) {
   const auto kernel = float_table().avg_pool2d_f32;
   const PoolShape pool = pool_shape(shape);
-  parallel_for(
-      shape.n, image_grain(shape), [&](int64_t i, int64_t end) { kernel(pool, i, end, x, y); });
+  parallel_for(shape.n, image_grain(shape), [&](int64_t i, int64_t end) {
+    kernel(pool, i, end, divisor, x, y);
+  });
 }
 
-void avg_pool2d_backward_f32(const Conv2dShape& shape, const float* grad_y, float* grad_x) {
+void avg_pool2d_backward_f32(const Conv2dShape& shape,
+                             int64_t divisor,
+                             const float* grad_y,
+                             float* grad_x) {
   const auto kernel = float_table().avg_pool2d_backward_f32;
   const PoolShape pool = pool_shape(shape);
   parallel_for(shape.n, image_grain(shape), [&](int64_t i, int64_t end) {
-    kernel(pool, i, end, grad_y, grad_x);
+    kernel(pool, i, end, divisor, grad_y, grad_x);
   });
 }
 

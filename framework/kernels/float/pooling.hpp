@@ -17,8 +17,12 @@ void max_pool2d_backward_f32(const Conv2dShape& shape,
                              const float* grad_y,
                              const uint16_t* position,
                              float* grad_x);
-/// Mean over the elements inside the image.
-void avg_pool2d_f32(const Conv2dShape& shape, const float* x, float* y);
-void avg_pool2d_backward_f32(const Conv2dShape& shape, const float* grad_y, float* grad_x);
+/// Sum over the elements of each window inside the image, divided by their number, or by `divisor`
+/// if it is not 0.
+void avg_pool2d_f32(const Conv2dShape& shape, int64_t divisor, const float* x, float* y);
+void avg_pool2d_backward_f32(const Conv2dShape& shape,
+                             int64_t divisor,
+                             const float* grad_y,
+                             float* grad_x);
 
 }  // namespace quantrain::kernels

@@ -50,9 +50,10 @@ void max_pool2d_backward_f32(const PoolShape& s,
   });
 }
 
-void avg_pool2d_f32(const PoolShape& s, int64_t begin, int64_t end, const float* x, float* y) {
+void avg_pool2d_f32(
+    const PoolShape& s, int64_t begin, int64_t end, int64_t divisor, const float* x, float* y) {
   for_windows(s, begin, end, [&](const Window& window, int64_t pixel, int64_t image) {
-    const int64_t count = (window.bottom - window.top) * (window.right - window.left);
+    const int64_t count = divisor > 0 ? divisor : window.pixels();
     for (int64_t c = 0; c < s.c; ++c) {
       double sum = 0.0;
       for (int64_t u = window.top; u < window.bottom; ++u) {
@@ -64,11 +65,15 @@ void avg_pool2d_f32(const PoolShape& s, int64_t begin, int64_t end, const float*
   });
 }
 
-void avg_pool2d_backward_f32(
-    const PoolShape& s, int64_t begin, int64_t end, const float* grad_y, float* grad_x) {
+void avg_pool2d_backward_f32(const PoolShape& s,
+                             int64_t begin,
+                             int64_t end,
+                             int64_t divisor,
+                             const float* grad_y,
+                             float* grad_x) {
   clear(s, begin, end, grad_x);
   for_windows(s, begin, end, [&](const Window& window, int64_t pixel, int64_t image) {
-    const int64_t count = (window.bottom - window.top) * (window.right - window.left);
+    const int64_t count = divisor > 0 ? divisor : window.pixels();
     for (int64_t u = window.top; u < window.bottom; ++u) {
       for (int64_t v = window.left; v < window.right; ++v) {
         for (int64_t c = 0; c < s.c; ++c) {

@@ -11,6 +11,7 @@ struct Window {
   int64_t top, bottom, left, right;
   int64_t first_row, first_column;  // where the window starts; may lie outside the image
 
+  int64_t pixels() const { return (bottom - top) * (right - left); }
   int64_t position(int64_t row, int64_t column, int64_t kw) const {
     return (row - first_row) * kw + column - first_column;
   }

@@ -78,11 +78,12 @@ void max_pool2d_backward_f32(const PoolShape& s,
 }
 
 template <class Arch>
-void avg_pool2d_f32(const PoolShape& s, int64_t begin, int64_t end, const float* x, float* y) {
+void avg_pool2d_f32(
+    const PoolShape& s, int64_t begin, int64_t end, int64_t divisor, const float* x, float* y) {
   using L = Lanes<Arch>;
   for_windows<Arch>(
       s, begin, end, [&](int64_t pixel, const Window<Arch>& w, int64_t image) QUANTRAIN_INLINE {
-        const L count(static_cast<float>(w.pixels()));
+        const L count(static_cast<float>(divisor > 0 ? divisor : w.pixels()));
         const int64_t width = w.right - w.left;
         const bool one_chain = w.pixels() <= kLongestChain;
         for_lanes<Arch>(s.c, [&](int64_t c, auto at) QUANTRAIN_INLINE {
@@ -112,13 +113,17 @@ void avg_pool2d_f32(const PoolShape& s, int64_t begin, int64_t end, const float*
 }
 
 template <class Arch>
-void avg_pool2d_backward_f32(
-    const PoolShape& s, int64_t begin, int64_t end, const float* grad_y, float* grad_x) {
+void avg_pool2d_backward_f32(const PoolShape& s,
+                             int64_t begin,
+                             int64_t end,
+                             int64_t divisor,
+                             const float* grad_y,
+                             float* grad_x) {
   using L = Lanes<Arch>;
   clear_images<Arch>(s, begin, end, grad_x);
   for_windows<Arch>(
       s, begin, end, [&](int64_t pixel, const Window<Arch>& w, int64_t image) QUANTRAIN_INLINE {
-        const L count(static_cast<float>(w.pixels()));
+        const L count(static_cast<float>(divisor > 0 ? divisor : w.pixels()));
         for_lanes<Arch>(s.c, [&](int64_t c, auto at) QUANTRAIN_INLINE {
           const L share = at.load(grad_y + pixel + c) / count;
           for (int64_t u = w.top; u < w.bottom; ++u) {

@@ -1,5 +1,6 @@
 #include "quant/export/c99/windows.hpp"
 
+#include <algorithm>
 #include <vector>
 
 #include "quant/export/c99/products.hpp"
@@ -26,7 +27,10 @@ StepSource step_source(const integer::QuantizedAvgPool2d& op,
     shift.push_back(mean.multiplier.shift);
   }
   StepSource source;
-  if (op.means.size() > 1) {
+  const bool differ = std::any_of(op.means.begin(), op.means.end(), [&](const auto& mean) {
+    return !(mean.multiplier == op.means[0].multiplier);
+  });
+  if (differ) {
     source.text = table<int32_t>("int32_t", cat("count", id), count) +
                   table<int32_t>("int32_t", cat("multiplier", id), m0) +
                   table<int32_t>("uint8_t", cat("shift", id), shift);
@@ -35,7 +39,7 @@ StepSource step_source(const integer::QuantizedAvgPool2d& op,
   const kernels::Conv2dShape& s = op.shape;
   source.text += fill("avg_pool_step",
                       {{"ID", id},
-                       {"MANY_COUNTS", op.means.size() > 1},
+                       {"MANY_COUNTS", differ},
                        {"M0", m0[0]},
                        {"SHIFT", shift[0]},
                        {"ZERO", op.zero_x},

@@ -22,13 +22,17 @@ Size2d size(const Json& pair) { return {pair.at(0).get<int64_t>(), pair.at(1).ge
 Pool2dOptions pool_options(const Json& a) {
   return {.kernel = size(a.at("kernel")),
           .stride = size(a.at("stride")),
-          .padding = size(a.at("padding"))};
+          .padding = size(a.at("padding")),
+          .ceil_mode = a.value("ceil_mode", false),
+          .count_include_pad = a.value("count_include_pad", false)};
 }
 
 Pool1dOptions signal_pool_options(const Json& a) {
   return {.kernel = a.at("kernel").get<int64_t>(),
           .stride = a.at("stride").get<int64_t>(),
-          .padding = a.at("padding").get<int64_t>()};
+          .padding = a.at("padding").get<int64_t>(),
+          .ceil_mode = a.value("ceil_mode", false),
+          .count_include_pad = a.value("count_include_pad", false)};
 }
 
 template <Tensor (*kOperation)(const Tensor&)>

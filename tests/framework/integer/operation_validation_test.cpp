@@ -314,7 +314,18 @@ TEST_CASE("pools refuse invalid members", "[integer][operation]") {
   check_faults<QuantizedMaxPool2d>(
       max_pool,
       joined<QuantizedMaxPool2d>(window_faults<QuantizedMaxPool2d>(),
-                                 {{[](QuantizedMaxPool2d& op) { op.shape.o = 6; },
+                                 {{[](QuantizedMaxPool2d& op) { op.shape.end_h = 1 << 20; },
+                                   "extent 1048577 is not in [1, 1048576]",
+                                   true},
+                                  {[](QuantizedMaxPool2d& op) { op.shape.end_w = -1; },
+                                   "extent 0 is not in [1, 1048576]",
+                                   true},
+                                  // 5 + 2 rows and stride 2: a window would begin at row 6, after
+                                  // the last row of the image.
+                                  {[](QuantizedMaxPool2d& op) { op.shape.end_h = 1; },
+                                   "padding [1, 1] leaves windows without elements of the image",
+                                   true},
+                                  {[](QuantizedMaxPool2d& op) { op.shape.o = 6; },
                                    "a pool must have as many outputs and groups as channels, got 3 "
                                    "channels, 6 outputs and 3 groups",
                                    true},
@@ -364,6 +375,10 @@ TEST_CASE("pools refuse invalid members", "[integer][operation]") {
   QUANTRAIN_CHECK_ERROR(QuantizedMaxPool2d{exceeds}.validate("max"),
                         ShapeError,
                         "[max] kernel [3, 3] exceeds the padded image [2, 2]");
+  QuantizedConv2d uneven = conv2d();
+  uneven.shape.stride_h = 2;
+  uneven.shape.end_h = 1;
+  QUANTRAIN_CHECK_ERROR(uneven.validate("conv"), ShapeError, "[conv] extent 0 is not positive");
   kernels::Conv2dShape dilated = pool_shape(5, 5, 1, 2, 1, 0);
   dilated.dilation_w = 2;
   QUANTRAIN_CHECK_ERROR(QuantizedMaxPool2d{dilated}.validate("max"),

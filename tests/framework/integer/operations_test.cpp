@@ -151,9 +151,12 @@ TEST_CASE("QuantizedMul rounds the exact product once, also in place", "[integer
 }
 
 TEST_CASE("pools equal (10) computed in plain loops", "[integer][pool]") {
+  kernels::Conv2dShape reaching = pool_shape(6, 8, 3, 3, 2, 0);
+  reaching.end_h = reaching.end_w = 1;
   for (const kernels::Conv2dShape& shape : {pool_shape(5, 4, 3, 2, 2, 1),
                                             pool_shape(6, 6, 17, 3, 1, 2),
-                                            pool_shape(3, 5, 1, 3, 2, 0)}) {
+                                            pool_shape(3, 5, 1, 3, 2, 0),
+                                            reaching}) {
     const std::vector<uint8_t> x = random_bytes(2 * shape.x_elements(), 6);
     const QuantizedMaxPool2d max{shape};
     const auto avg = QuantizedAvgPool2d::make(shape, kX, kY, Activation::kRelu);
@@ -232,6 +235,10 @@ TEST_CASE("an average pool has a multiplier for each number of elements in a win
     REQUIRE(op.means.size() == counts.size());
     for (const kernels::MeanMultiplier& mean : op.means)
       CHECK(mean.multiplier == mean_multiplier(kX.scale[0], mean.count, kY.scale[0]));
+    const auto divided = QuantizedAvgPool2d::make(shape, kX, kY, Activation::kNone, 25);
+    REQUIRE(divided.means.size() == counts.size());
+    for (const kernels::MeanMultiplier& mean : divided.means)
+      CHECK(mean.multiplier == mean_multiplier(kX.scale[0], 25, kY.scale[0]));
   }
 }
 

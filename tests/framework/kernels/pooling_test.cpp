@@ -46,6 +46,14 @@ std::vector<Conv2dShape> shapes() {
   wide.h = wide.kh = 3;
   wide.w = wide.kw = 300;
   shapes.push_back(wide);
+  // The last windows reach beyond the padding.
+  Conv2dShape reaching = shapes.front();
+  reaching.h = 6;
+  reaching.w = 8;
+  reaching.kh = reaching.kw = 3;
+  reaching.stride_h = reaching.stride_w = 2;
+  reaching.end_h = reaching.end_w = 1;
+  shapes.push_back(reaching);
   return shapes;
 }
 
@@ -88,16 +96,18 @@ TEST_CASE("average pool divides by the number of elements inside the image, also
   for (const Conv2dShape& s : shapes()) {
     const std::vector<float> x = random_floats(s.x_elements(), 1);
     const std::vector<float> grad = random_floats(s.y_elements(), 2);
-    check_against_reference(RoundingTolerance{1e-6, 1e-6}, [&] {
-      std::vector<float> y(grad.size());
-      avg_pool2d_f32(s, x.data(), y.data());
-      return y;
-    });
-    check_against_reference(RoundingTolerance{1e-6, 1e-6}, [&] {
-      std::vector<float> grad_x(x.size(), -1.0f);
-      avg_pool2d_backward_f32(s, grad.data(), grad_x.data());
-      return grad_x;
-    });
+    for (const int64_t divisor : {int64_t{0}, s.kh * s.kw}) {
+      check_against_reference(RoundingTolerance{1e-6, 1e-6}, [&] {
+        std::vector<float> y(grad.size());
+        avg_pool2d_f32(s, divisor, x.data(), y.data());
+        return y;
+      });
+      check_against_reference(RoundingTolerance{1e-6, 1e-6}, [&] {
+        std::vector<float> grad_x(x.size(), -1.0f);
+        avg_pool2d_backward_f32(s, divisor, grad.data(), grad_x.data());
+        return grad_x;
+      });
+    }
   }
 }
 
