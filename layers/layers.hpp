@@ -2,6 +2,7 @@
 
 // Includes every layer, for programs.
 #include "layers/activation.hpp"
+#include "layers/adaptive_pooling.hpp"
 #include "layers/add.hpp"
 #include "layers/batch_norm.hpp"
 #include "layers/concat.hpp"

@@ -12,6 +12,18 @@ Upsample::Upsample(Size2d scale) : scale_(scale) { check_upsample("Upsample", sc
 
 Tensor Upsample::forward(const Tensor& x) { return upsample_nearest(x, scale_); }
 
+ZeroPad1d::ZeroPad1d(const Padding1d& padding) : padding_(padding) {
+  const int64_t least = std::min(padding.left, padding.right);
+  if (least < 0)
+    throw ShapeError(
+        "ZeroPad1d", "padding of ", least, " is negative: use Slice to remove elements");
+}
+
+Tensor ZeroPad1d::forward(const Tensor& x) {
+  if (x.rank() != 3) throw ShapeError(where(), "x is not [N, L, C]: x ", x.shape());
+  return pad(x, {0, padding_.left, 0}, {0, padding_.right, 0});
+}
+
 ZeroPad2d::ZeroPad2d(const Padding2d& padding) : padding_(padding) {
   const int64_t least = std::min({padding.left, padding.right, padding.top, padding.bottom});
   if (least < 0)

@@ -55,6 +55,31 @@ class ZeroPad2d : public Module {
   Padding2d padding_;
 };
 
+/// How many zeros to add before and after a signal.
+struct Padding1d {
+  int64_t left = 0;
+  int64_t right = 0;
+};
+
+/// Pads signals with zeros: ZeroPad1d{2}, or ZeroPad1d{{.left = 3}}, which makes a convolution of
+/// kernel 4 causal.
+/// Shapes: x [N, L, C]  ->  y [N, left + L + right, C].
+/// Source: PyTorch's ZeroPad1d.
+class ZeroPad1d : public Module {
+ public:
+  /// Throws: ShapeError if a number is negative.
+  explicit ZeroPad1d(const Padding1d& padding);
+  explicit ZeroPad1d(int64_t both) : ZeroPad1d(Padding1d{both, both}) {}
+  std::string_view type() const override { return "ZeroPad1d"; }
+
+ protected:
+  /// Throws: ShapeError if x is not [N, L, C], or if y would be too large.
+  Tensor forward(const Tensor& x) override;
+
+ private:
+  Padding1d padding_;
+};
+
 /// Takes a part of an axis, for example Slice{1, {.begin = 2, .end = -1}}, or reverses the axis:
 /// Slice{-1, {.step = -1}}. The shapes, and the meaning of begin, end and step, are those of
 /// slice().

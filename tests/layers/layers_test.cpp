@@ -417,6 +417,18 @@ TEST_CASE("layers that move elements have the right shapes, and refuse invalid s
       (ZeroPad2d{{.top = -1}}),
       ShapeError,
       "[ZeroPad2d] padding of -1 is negative: use Slice to remove rows or columns");
+  const Tensor longer = ZeroPad1d{{.left = 3, .right = 1}}(Tensor::full({2, 4, 3}, 1.0f));
+  CHECK(longer.shape() == Shape{2, 8, 3});
+  CHECK(values(longer)[8] == 0.0f);
+  CHECK(values(longer)[9] == 1.0f);
+  CHECK(values(longer)[20] == 1.0f);
+  CHECK(values(longer)[21] == 0.0f);
+  CHECK(ZeroPad1d{2}(Tensor::zeros({2, 4, 3})).shape() == Shape{2, 8, 3});
+  QUANTRAIN_CHECK_ERROR((ZeroPad1d{{.right = -2}}),
+                        ShapeError,
+                        "[ZeroPad1d] padding of -2 is negative: use Slice to remove elements");
+  QUANTRAIN_CHECK_ERROR(
+      ZeroPad1d{1}(x), ShapeError, "[ZeroPad1d] x is not [N, L, C]: x [2, 3, 5, 4]");
   QUANTRAIN_CHECK_ERROR(ZeroPad2d{1}(Tensor::zeros({2, 3})),
                         ShapeError,
                         "[ZeroPad2d] x is not [N, H, W, C]: x [2, 3]");
