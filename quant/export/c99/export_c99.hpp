@@ -9,7 +9,8 @@
 
 // An integer network as C99: one header and one source for any C99 or C++ compiler. The code
 // allocates nothing, has no floating point and calls only memcpy and memset. Its outputs are the
-// engine's integers, for every input.
+// engine's integers, for every input. A program that defines NAME_FLOATS before it includes the
+// header also gets functions that encode raw values and decode outputs, in float.
 namespace quantrain {
 
 struct C99Options {

@@ -36,53 +36,65 @@ bool has_classes(const Program& program) {
   return vector && (value.is_codes() || value.scale.size() == 1);
 }
 
-std::string input_text(const Parameter& p, const Value& value) {
+template <class T>
+std::string float_table(std::string_view type,
+                        const std::string& name,
+                        const std::vector<T>& values) {
+  std::vector<std::string> items;
+  for (const T value : values) items.push_back(number(value));
+  return cat("static const ", type, " ", name, "[", values.size(), "] = {\n", list(items), "};\n");
+}
+
+std::string input_text(const std::string& name, const Parameter& p, const Value& value) {
   const QParams& params = *value.params;
   const int32_t offset = stored_offset(params.type);
-  std::string features;
-  if (!value.features.empty()) {
-    features =
-        ",\n   where real = (raw - offset[f]) / scale[f] in float for feature f, the index along "
-        "the "
-        "last axis:\n";
-    for (int64_t f = 0; f < value.features.size(); ++f) {
-      const auto at = static_cast<size_t>(f);
-      features += cat("     f = ",
-                      f,
-                      ": offset ",
-                      number(value.features.offset[at]),
-                      ", scale ",
-                      number(value.features.scale[at]),
-                      "\n");
-    }
-    features += "  ";
-  }
   return fill("INPUTS",
-              {{"PARAMETER", p.parameter},
+              {{"NAME", name},
+               {"PARAMETER", p.parameter},
                {"SHAPE", shape_text(value.shape)},
                {"MACRO", p.macro},
                {"LOW", params.type.qmin() + offset},
                {"HIGH", params.type.qmax() + offset},
-               {"FEATURES", features},
+               {"FEATURES", !value.features.empty()},
+               {"COUNT", value.features.size()},
                {"SIZE", p.size},
                {"SCALE", number(params.scale[0])},
                {"ZERO", stored_zero_point(params)}});
 }
 
-std::string output_text(const Parameter& p, const Value& value) {
-  const bool codes = value.is_codes(), one_scale = codes || value.scale.size() == 1;
+std::string encoder_text(const std::string& name, const Parameter& p, const Value& value) {
+  const QType& type = value.params->type;
+  const std::string prefix = cat(name, "_", p.parameter);
+  return fill("ENCODERS",
+              {{"NAME", name},
+               {"PARAMETER", p.parameter},
+               {"MACRO", p.macro},
+               {"LOW", type.qmin() + stored_offset(type)},
+               {"HIGH", type.qmax() + stored_offset(type)},
+               {"FEATURES", !value.features.empty()},
+               {"SCALE_TABLES",
+                float_table("float", prefix + "_offset", value.features.offset) +
+                    float_table("float", prefix + "_scale", value.features.scale)}});
+}
+
+bool has_one_scale(const Value& value) { return value.is_codes() || value.scale.size() == 1; }
+
+std::string output_text(const std::string& name, const Parameter& p, const Value& value) {
+  const bool codes = value.is_codes(), one_scale = has_one_scale(value);
   std::string real = cat("real = ", p.macro, "_SCALE * output");
   if (codes) real = cat("real = ", p.macro, "_SCALE * (output - ", p.macro, "_ZERO_POINT)");
   if (!one_scale) {
-    real = "real = scale[c] * output for channel c, the index along the last axis:\n";
-    for (size_t c = 0; c < value.scale.size(); ++c)
-      real += cat("     c = ", c, ": ", number(value.scale[c]), "\n");
-    real += "  ";
+    real = cat("real = ",
+               name,
+               "_",
+               p.parameter,
+               "_scale[c] * output for channel c, the index along the last axis.");
   }
   std::string scale;
   if (one_scale) scale = codes ? number(value.params->scale[0]) : number(value.scale[0]);
   return fill("OUTPUTS",
-              {{"PARAMETER", p.parameter},
+              {{"NAME", name},
+               {"PARAMETER", p.parameter},
                {"SHAPE", shape_text(value.shape)},
                {"REAL", real},
                {"MACRO", p.macro},
@@ -93,6 +105,19 @@ std::string output_text(const Parameter& p, const Value& value) {
                {"ZERO", codes ? stored_zero_point(*value.params) : 0},
                {"ELEMENT", p.element},
                {"TYPE", p.type}});
+}
+
+std::string decoder_text(const std::string& name, const Parameter& p, const Value& value) {
+  return fill("DECODERS",
+              {{"NAME", name},
+               {"PARAMETER", p.parameter},
+               {"MACRO", p.macro},
+               {"TYPE", p.type},
+               {"CODES", value.is_codes()},
+               {"ONE_SCALE", has_one_scale(value)},
+               {"COUNT", value.scale.size()},
+               {"SCALE_TABLES",
+                float_table("double", cat(name, "_", p.parameter, "_scale"), value.scale)}});
 }
 
 }  // namespace
@@ -136,9 +161,15 @@ std::string header_text(const Interface& f,
   TextStream hash;
   hash.imbue(std::locale::classic());
   hash << std::hex << std::setw(16) << std::setfill('0') << content_hash;
-  std::string inputs, outputs;
-  for (const Parameter& p : f.inputs) inputs += input_text(p, program.value(p.value));
-  for (const Parameter& p : f.outputs) outputs += output_text(p, program.value(p.value));
+  std::string inputs, outputs, encoders, decoders;
+  for (const Parameter& p : f.inputs) {
+    inputs += input_text(f.name, p, program.value(p.value));
+    encoders += encoder_text(f.name, p, program.value(p.value));
+  }
+  for (const Parameter& p : f.outputs) {
+    outputs += output_text(f.name, p, program.value(p.value));
+    decoders += decoder_text(f.name, p, program.value(p.value));
+  }
   return fill("header",
               {{"NAME", f.name},
                {"MACRO", f.macro},
@@ -153,7 +184,9 @@ std::string header_text(const Interface& f,
                {"INPUTS", inputs},
                {"OUTPUTS", outputs},
                {"PARAMETERS", f.parameters},
-               {"HAS_CLASSES", f.has_classes}});
+               {"HAS_CLASSES", f.has_classes},
+               {"ENCODERS", encoders},
+               {"DECODERS", decoders}});
 }
 
 }  // namespace quantrain::c99

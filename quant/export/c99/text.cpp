@@ -122,10 +122,16 @@ std::string fill(std::string_view section,
 }
 
 std::string list(std::span<const int64_t> values) {
+  std::vector<std::string> items;
+  for (const int64_t value : values) items.push_back(cat(value));
+  return list(items);
+}
+
+std::string list(std::span<const std::string> items) {
   std::string text;
   size_t begin = 0;  // where the line begins
-  for (const int64_t value : values) {
-    const std::string item = cat(value, ",");
+  for (const std::string& value : items) {
+    const std::string item = value + ",";
     if (text.empty() || text.size() - begin + 1 + item.size() > 100) {
       if (!text.empty()) text += '\n';
       begin = text.size();

@@ -39,6 +39,7 @@ std::string fill(std::string_view section,
                  std::span<const Named> shared = {});
 
 /// "a, b, ..." in lines of at most 100 characters, indented by two.
+std::string list(std::span<const std::string> items);
 std::string list(std::span<const int64_t> values);
 
 /// "static const <type> <name>[<n>] TABLE = { <values> };". The exported source defines the macro

@@ -8,8 +8,12 @@
 #define $FROM$ input
 #define $FILE$ <stddef.h>
 #define $SECTION$ ".rodata.tables"
+#define $MACRO$_FLOATS
 enum { $ANY_SHIFT$ = 1, $INDEX$ = 2, $SIZE$ = 4, $SCRATCH_BYTES$ = 20, $ZERO$ = 3 };
+enum { $LOW$ = 0, $HIGH$ = 255, $COUNT$ = 2 };
 #define $SCALE$ 0.5f
+#define $SCALE_TABLES$ extern float no_table
+static const float $NAME$_$PARAMETER$_offset[2], $NAME$_$PARAMETER$_scale[2];
 typedef int32_t output_type;
 typedef int32_t $ELEMENT$;
 //@ header
@@ -47,15 +51,24 @@ extern "C" {
 /* Input $PARAMETER$: $SHAPE$, one byte each, row-major.
    real = $MACRO$_SCALE * (byte - $MACRO$_ZERO_POINT)
    byte = real / $MACRO$_SCALE, rounded to the nearest integer, ties to the even one, plus $MACRO$_ZERO_POINT,
-          not below $LOW$, not above $HIGH$$FEATURES$ */
+          not below $LOW$, not above $HIGH$
+#if $FEATURES$
+   where real = (raw - $NAME$_$PARAMETER$_offset[f]) / $NAME$_$PARAMETER$_scale[f] in float for feature f, the index
+   along the last axis.
+#endif
+   $NAME$_encode_$PARAMETER$ computes bytes from raw values. */
 #define $MACRO$_SIZE $SIZE$
 #define $MACRO$_SCALE $SCALE$
 #define $MACRO$_ZERO_POINT $ZERO$
+#if $FEATURES$
+#define $MACRO$_FEATURES $COUNT$
+#endif
 
 //@ end
 //@ each OUTPUTS
 /* Output $PARAMETER$: $SHAPE$, row-major.
-   $REAL$ */
+   $REAL$
+   $NAME$_decode_$PARAMETER$ computes real values. */
 #define $MACRO$_SIZE $SIZE$
 #if $ONE_SCALE$
 #define $MACRO$_SCALE $SCALE$
@@ -75,6 +88,73 @@ void $NAME$_run($PARAMETERS$);
 
 /* Runs one sample and returns the index of its largest output, the lowest if several are equal. */
 int32_t $NAME$_classify(const uint8_t *input, void *scratch);
+#endif
+
+/* The only floating point: define $MACRO$_FLOATS before you include this header, to get functions that convert raw
+   values to the library's codes, and outputs to real values. */
+#ifdef $MACRO$_FLOATS
+/* The code of a value that is given in steps from real 0. Adds 1 to *outside if the code is clamped. */
+static inline uint8_t $NAME$_code(float steps, int32_t zero_point, int32_t low, int32_t high,
+                                  int32_t *outside) {
+  int32_t code = low - 1; /* also of NaN */
+  if (steps > 1024.0f) {
+    code = high + 1;
+  } else if (steps > -1024.0f) {
+    const int32_t whole = (int32_t)steps;
+    const float rest = steps - (float)whole;
+    code = whole + zero_point;
+    if (rest > 0.5f || (rest == 0.5f && whole % 2 != 0)) ++code;
+    if (rest < -0.5f || (rest == -0.5f && whole % 2 != 0)) --code;
+  }
+  if (code < low || code > high) ++*outside;
+  return (uint8_t)(code < low ? low : code > high ? high : code);
+}
+//@ each ENCODERS
+
+#if $FEATURES$
+$SCALE_TABLES$;
+
+#endif
+/* Codes of one sample. Returns how many values lie outside of the codes' range or are NaN; these get the nearest code,
+   NaN the lowest. */
+static inline int32_t $NAME$_encode_$PARAMETER$(const float *raw, uint8_t *codes) {
+  int32_t i, outside = 0;
+  for (i = 0; i < $MACRO$_SIZE; ++i) {
+#if $FEATURES$
+    const int32_t f = i % $MACRO$_FEATURES;
+    const float shifted = raw[i] - $NAME$_$PARAMETER$_offset[f];
+    const float real = shifted / $NAME$_$PARAMETER$_scale[f];
+#else
+    const float real = raw[i];
+#endif
+    codes[i] = $NAME$_code(real / $MACRO$_SCALE, $MACRO$_ZERO_POINT, $LOW$, $HIGH$, &outside);
+  }
+  return outside;
+}
+//@ end
+//@ each DECODERS
+
+#if $ONE_SCALE$
+#else
+$SCALE_TABLES$;
+
+#endif
+/* The real values of one sample. */
+static inline void $NAME$_decode_$PARAMETER$(const $TYPE$ *output, float *real) {
+  int32_t i;
+#if $CODES$
+  for (i = 0; i < $MACRO$_SIZE; ++i)
+    real[i] = (float)((double)$MACRO$_SCALE * (output[i] - $MACRO$_ZERO_POINT));
+#else
+#if $ONE_SCALE$
+  for (i = 0; i < $MACRO$_SIZE; ++i) real[i] = (float)($MACRO$_SCALE * output[i]);
+#else
+  for (i = 0; i < $MACRO$_SIZE; ++i)
+    real[i] = (float)($NAME$_$PARAMETER$_scale[i % $COUNT$] * output[i]);
+#endif
+#endif
+}
+//@ end
 #endif
 
 #ifdef __cplusplus
