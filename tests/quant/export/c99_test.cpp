@@ -217,6 +217,46 @@ TEST_CASE("the generated test detects a wrong table", "[quant][c99]") {
   CHECK(contents(folder / "log").find(" differs") != std::string::npos);
 }
 
+TEST_CASE("the generated test measures each head of a network", "[quant][c99]") {
+  const QParams params{.type = {}, .scale = {0.1f}, .zero_point = {10}};
+  Random random(4);
+  integer::QuantizedProduct sums = random_product(3, 8, random);
+  sums.output.reset();
+  integer::Program program;
+  program.values = {{.name = {}, .shape = {8}, .params = params},
+                    {.name = {}, .shape = {8}, .params = params},
+                    {.name = {}, .shape = {3}, .params = {}, .scale = {0.1}},
+                    {.name = {}, .shape = {3}, .params = {}, .scale = {0.1}}};
+  program.inputs = {0};
+  program.outputs = {2, 3};
+  program.steps = {{integer::QuantizedLinear{1, 8, 8, random_product(8, 8, random)}, {0}, 1},
+                   {integer::QuantizedLinear{1, 8, 3, sums}, {1}, 2},
+                   {integer::QuantizedLinear{1, 8, 3, sums}, {1}, 3}};
+  const TemporaryFolder folder;
+  write_c99(folder.path(),
+            export_c99(program, {.name = "heads"}),
+            c99_test(program, random_samples(program, 2, 1), {.name = "heads"}));
+  std::ofstream(folder / "main.c") << R"(#include <stdio.h>
+static int ended[8], samples;
+static void end(int step) { ++ended[step]; }
+#define MEASURE_START() ++samples
+#define MEASURE_PAUSE(step) end((int)((step) - test_steps))
+#define MEASURE_RESUME() (void)0
+#define MEASURE_STOP(step) end((int)((step) - test_steps))
+#define main run_test
+)"
+                                      "#include \"heads_test.c\"\n"
+                                      R"(#undef main
+int main(void) {
+  const int status = run_test();
+  return status || samples != 2 || ended[0] != 2 || ended[1] != 2 || ended[2] != 4;
+}
+)";
+  const std::string run =
+      "cd " + folder.path() + " && gcc " + kWarnings + "-o heads main.c && ./heads > log";
+  CHECK(std::system(run.c_str()) == 0);
+}
+
 TEST_CASE("ram_bytes is the size of the exported network's scratch", "[quant][c99]") {
   RandomNetwork network = random_network(5);
   const integer::Program program = train_and_convert(network, 5).program();

@@ -182,6 +182,9 @@ static inline void $NAME$_decode_$PARAMETER$(const $TYPE$ *output, float *real) 
 #ifndef TRACE
 #define TRACE(step, codes, size) (void)0
 #endif
+#ifndef TRACE_SUMS
+#define TRACE_SUMS(step) (void)0
+#endif
 
 //@ check
 void step$ID$(const uint8_t *input, output_type *output, void *local);
@@ -196,6 +199,8 @@ void $NAME$_run($PARAMETERS$) {
   step$ID$($ARGUMENTS$);
 #if $IS_TRACED$
   TRACE($INDEX$, $OUTPUT$, $SIZE$);
+#else
+  TRACE_SUMS($INDEX$);
 #endif
   //@ end
   //@ each COPIES

@@ -28,6 +28,8 @@ static $TYPE$ $PARAMETER$[$SIZE$];
 
 static void trace(int32_t step, const uint8_t *codes, int32_t size);
 #define TRACE(step, codes, size) trace(step, codes, size)
+static void trace_sums(int32_t step);
+#define TRACE_SUMS(step) trace_sums(step)
 #include $FILE$
 
 #if $MEASURED$
@@ -66,8 +68,19 @@ static void trace(int32_t step, const uint8_t *codes, int32_t size) {
 #endif
 }
 
+/* After a step that writes accumulators, which are outputs. */
+static void trace_sums(int32_t step) {
+#if $MEASURED$
+  MEASURE_PAUSE(test_steps + step);
+  MEASURE_RESUME();
+#else
+  (void)step;
+#endif
+}
+
 int main(void) {
   int32_t i, equal = 0;
+  (void)trace_sums; /* not all networks use it */
 #if $ANY_TRACED$
 #else
   (void)trace;
