@@ -19,6 +19,7 @@
 #include "layers/module.hpp"
 #include "layers/moves.hpp"
 #include "layers/mul.hpp"
+#include "layers/normalization.hpp"
 #include "layers/pooling.hpp"
 #include "layers/record_graph.hpp"
 #include "layers/reduction.hpp"

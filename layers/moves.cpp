@@ -12,6 +12,13 @@ Upsample::Upsample(Size2d scale) : scale_(scale) { check_upsample("Upsample", sc
 
 Tensor Upsample::forward(const Tensor& x) { return upsample_nearest(x, scale_); }
 
+Tensor OnesChannel::forward(const Tensor& x) {
+  if (x.rank() < 2) throw ShapeError(where(), "x has no channels: x ", x.shape());
+  std::vector<int64_t> before(static_cast<size_t>(x.rank()), 0), after = before;
+  after.back() = 1;
+  return pad(x, before, after, 1.0f);
+}
+
 ZeroPad1d::ZeroPad1d(const Padding1d& padding) : padding_(padding) {
   const int64_t least = std::min(padding.left, padding.right);
   if (least < 0)

@@ -55,6 +55,19 @@ class ZeroPad2d : public Module {
   Padding2d padding_;
 };
 
+/// Appends a channel of ones. A padded convolution after it then knows where the image ends: its
+/// padding is 0 in this channel, too. In integers this is exact if 1 has a code, as in images of
+/// bytes that stand for 0 to 1.   docs/quantization.md (23)
+/// Shapes: x [N, ..., C]  ->  y [N, ..., C + 1].
+class OnesChannel : public Module {
+ public:
+  std::string_view type() const override { return "OnesChannel"; }
+
+ protected:
+  /// Throws: ShapeError if x has fewer than two axes, or if y would be too large.
+  Tensor forward(const Tensor& x) override;
+};
+
 /// How many zeros to add before and after a signal.
 struct Padding1d {
   int64_t left = 0;
