@@ -93,6 +93,14 @@ std::string to_json(const Report& report) {
                     {"logits_equal", parity.logits_equal()},
                     {"max_logit_difference", parity.max_logit_difference},
                     {"first_difference", parity.first_difference()}};
+  if (const quant::LayerParity* const saturated = parity.most_saturated()) {
+    json["largest_saturated_share"] = {{"layer", saturated->name},
+                                       {"share", saturated->saturated_share()}};
+  }
+  if (const quant::LayerParity* const noisiest = parity.noisiest()) {
+    json["lowest_signal_to_noise"] = {{"layer", noisiest->name},
+                                      {"decibels", noisiest->signal_to_noise()}};
+  }
   json["peak_rss_mib"] = peak_rss_mib();
   // A folder's name need not be UTF-8.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
@@ -130,6 +138,14 @@ std::ostream& operator<<(std::ostream& stream, const Report& report) {
          << " samples: " << parity.codes_different() << " of " << parity.codes() << " codes, "
          << parity.logits_different << " of " << parity.logits << " logits, "
          << parity.top1_disagreements << " predictions differ\n";
+  if (const quant::LayerParity* const noisiest = parity.noisiest()) {
+    const quant::LayerParity* const saturated = parity.most_saturated();
+    const double share = saturated == nullptr ? 0.0 : saturated->saturated_share();
+    stream << "against float: " << std::setprecision(2) << 100.0 * share << " % saturate";
+    if (saturated != nullptr) stream << " in \"" << saturated->name << '"';
+    stream << ", signal-to-noise " << std::setprecision(1) << noisiest->signal_to_noise()
+           << " dB in \"" << noisiest->name << "\"\n";
+  }
   if (const std::string first = parity.first_difference(); !first.empty()) {
     stream << "first difference: \"" << first << "\"; codes are off by at most "
            << parity.max_code_difference() << ", logits by at most " << parity.max_logit_difference

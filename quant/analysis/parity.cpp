@@ -1,8 +1,10 @@
 #include "quant/analysis/parity.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <exception>
+#include <limits>
 #include <ostream>
 
 #include "framework/autograd/graph.hpp"
@@ -10,6 +12,8 @@
 #include "framework/core/rounding.hpp"
 #include "framework/integer/dead_channels.hpp"
 #include "quant/analysis/batch_part.hpp"
+#include "quant/analysis/number_text.hpp"
+#include "quant/analysis/pairing.hpp"
 #include "quant/lowering/lowering.hpp"
 #include "quant/prepare/input_quantize.hpp"
 #include "quant/prepare/prepare.hpp"
@@ -102,6 +106,61 @@ std::vector<float> raw_values(const Tensor& batch, const integer::InputFeatures&
   return raw;
 }
 
+/// Measures what the codes or sums of a node cost against the values of the float pass.
+void add_cost(const GraphNode& node, const Tensor& in_float, LayerParity& result) {
+  if (!in_float.defined()) return;
+  const Floats values = in_float.floats();
+  const Floats integers = node.output.floats();
+  result.floats += in_float.elements();
+  for (int64_t i = 0; i < in_float.elements(); ++i) {
+    const double change = static_cast<double>(integers[i]) - static_cast<double>(values[i]);
+    result.signal += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+    result.noise += change * change;
+  }
+  const bool has_range = node.type() == "fake_quantize" || node.type() == "input_quantize";
+  if (!has_range || node.output.kind() != ValueKind::kCodes) return;
+  const QParams& params = node.output.codes()->params;
+  for (int64_t i = 0; i < in_float.elements(); ++i) {
+    const float code = unclamped_code(values[i], params.scale[0], params.zero_point[0]);
+    const bool inside = code >= static_cast<float>(params.type.qmin()) &&
+                        code <= static_cast<float>(params.type.qmax());
+    result.saturated += inside ? 0 : 1;
+  }
+}
+
+// Samples that also run in float. Precision needs fewer than parity.
+constexpr int64_t kMeasured = 64;
+
+/// Adds the costs to the layers of a chunk, whose steps have these nodes, from its first samples.
+void add_costs(Module& net, const std::vector<Tensor>& batches, Parity& parity) {
+  std::vector<Tensor> inputs;
+  for (const Tensor& batch : batches)
+    inputs.push_back(batch_part(batch, 0, std::min(kMeasured, batch.dim(0))));
+  const Graph graph = record_graph(net, inputs);
+  const Lowered lowered = lower(graph, inputs);
+  const Graph floats = [&] {
+    const FloatMode mode(net);
+    return record_graph(net, inputs);
+  }();
+  std::vector<bool> seen(parity.layers.size(), false);
+  for (size_t id = 0; id < lowered.nodes.size(); ++id) {
+    const GraphNode& node = graph.node(lowered.nodes[id]);
+    const std::string& name = lowered.program.values[id].name;
+    const auto input = std::find(
+        lowered.program.inputs.begin(), lowered.program.inputs.end(), static_cast<int>(id));
+    const Tensor in_float =
+        input != lowered.program.inputs.end()
+            ? inputs[static_cast<size_t>(input - lowered.program.inputs.begin())]
+            : paired(graph, node, floats);
+    for (size_t i = 0; i < parity.layers.size(); ++i) {
+      if (seen[i] || parity.layers[i].name != name) continue;
+      seen[i] = true;
+      add_cost(node, in_float, parity.layers[i]);
+      break;
+    }
+  }
+}
+
 Parity verify_chunk(Module& net, const IntegerModel& model, const std::vector<Tensor>& batches) {
   const DefaultRounding rounding;
   const int64_t n = batches[0].dim(0);
@@ -170,6 +229,31 @@ double share_equal(int64_t different, int64_t all) {
 
 }  // namespace
 
+double LayerParity::saturated_share() const {
+  return floats == 0 ? 0.0 : static_cast<double>(saturated) / static_cast<double>(floats);
+}
+
+double LayerParity::signal_to_noise() const {
+  return noise == 0.0 ? std::numeric_limits<double>::infinity() : 10.0 * std::log10(signal / noise);
+}
+
+const LayerParity* Parity::most_saturated() const& {
+  const LayerParity* most = nullptr;
+  for (const LayerParity& layer : layers) {
+    if (layer.saturated_share() > (most == nullptr ? 0.0 : most->saturated_share())) most = &layer;
+  }
+  return most;
+}
+
+const LayerParity* Parity::noisiest() const& {
+  const LayerParity* most = nullptr;
+  for (const LayerParity& layer : layers) {
+    if (layer.noise == 0.0) continue;
+    if (most == nullptr || layer.signal_to_noise() < most->signal_to_noise()) most = &layer;
+  }
+  return most;
+}
+
 int64_t Parity::codes() const {
   int64_t codes = 0;
   for (const LayerParity& layer : layers) codes += layer.is_output ? 0 : layer.codes;
@@ -218,6 +302,10 @@ void Parity::add(const Parity& other) {
     layers[i].codes += other.layers[i].codes;
     layers[i].different += other.layers[i].different;
     layers[i].max_difference = std::max(layers[i].max_difference, other.layers[i].max_difference);
+    layers[i].floats += other.layers[i].floats;
+    layers[i].saturated += other.layers[i].saturated;
+    layers[i].signal += other.layers[i].signal;
+    layers[i].noise += other.layers[i].noise;
   }
   images += other.images;
   logits += other.logits;
@@ -240,6 +328,16 @@ std::ostream& operator<<(std::ostream& stream, const Parity& parity) {
     stream << "  inputs from raw values: " << parity.codes_from_floats_different << " of "
            << parity.codes_from_floats << " codes differ\n";
   }
+  const LayerParity* const saturated = parity.most_saturated();
+  const LayerParity* const noisiest = parity.noisiest();
+  if (noisiest != nullptr) {
+    stream << "  against float: at most "
+           << percent_text(saturated == nullptr ? 0.0 : saturated->saturated_share())
+           << " of a layer's values saturate";
+    if (saturated != nullptr) stream << " (\"" << saturated->name << "\")";
+    stream << ", signal-to-noise is at least " << number_text(noisiest->signal_to_noise())
+           << " dB (\"" << noisiest->name << "\")\n";
+  }
   if (const std::string first = parity.first_difference(); !first.empty())
     stream << "  first difference: \"" << first << "\"\n";
   return stream;
@@ -250,6 +348,13 @@ Parity verify_parity(Module& net, const IntegerModel& model, const Tensor& batch
 }
 
 Parity verify_parity(Module& net, const IntegerModel& model, const std::vector<Tensor>& batches) {
+  return detail::verify(net, model, batches, true);
+}
+
+Parity detail::verify(Module& net,
+                      const IntegerModel& model,
+                      const std::vector<Tensor>& batches,
+                      bool measures) {
   if (batches.size() != model.input_count()) {
     throw ShapeError(
         "parity", "the model takes ", model.input_count(), " inputs, got ", batches.size());
@@ -274,6 +379,7 @@ Parity verify_parity(Module& net, const IntegerModel& model, const std::vector<T
     for (const Tensor& batch : batches)
       chunk.push_back(batch_part(batch, first, std::min(IntegerModel::kChunk, n - first)));
     total.add(verify_chunk(net, model, chunk));
+    if (first == 0 && measures) add_costs(net, chunk, total);
   }
   return total;
 }

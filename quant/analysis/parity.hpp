@@ -22,6 +22,18 @@ struct LayerParity {
   int64_t different = 0;
   int64_t max_difference = 0;  ///< in codes, or in units of the accumulators
   bool is_output = false;
+  /// Against a float pass over the first samples: float values that the codes' range does not hold,
+  /// and the sums of squares of the float values and of what the integers change. 0 if the float
+  /// pass has no such value, or the layer passes on the codes of another.
+  int64_t floats = 0;
+  int64_t saturated = 0;
+  double signal = 0.0;
+  double noise = 0.0;
+
+  /// Share of the float values that saturate.
+  double saturated_share() const;
+  /// 10 log10(signal / noise) in decibels; infinite without noise.
+  double signal_to_noise() const;
 };
 
 /// The differences between the simulated and the deployed network, found integer by integer.
@@ -48,6 +60,13 @@ struct Parity {
   /// Largest difference of one of these integers.
   int64_t max_code_difference() const;
   double logits_equal() const;
+  /// What the integers cost, which parity does not show: the layer with the largest saturated
+  /// share, null if nothing saturates, and the one with the lowest signal-to-noise, null if all are
+  /// exact. diagnose() says more.
+  const LayerParity* most_saturated() const&;
+  const LayerParity* noisiest() const&;
+  const LayerParity* most_saturated() const&& = delete;
+  const LayerParity* noisiest() const&& = delete;
   /// The first layer that differs, or "raw values" if only the codes from raw values differ; empty
   /// if nothing differs.
   std::string first_difference() const;
@@ -56,14 +75,15 @@ struct Parity {
 };
 
 /// Prints a line for each layer, one for the outputs, one for raw values if the batch carries
-/// codes, and the first layer that differs, if any.
+/// codes, one for most_saturated() and noisiest(), and the first layer that differs, if any.
 std::ostream& operator<<(std::ostream& stream, const Parity& parity);
 
 /// Runs a batch [N, ...] through the prepared network in deployed mode and through the model made
 /// from it, and compares every intermediate code and the logits. If the batch carries codes, the
 /// model runs on these codes. A second check then starts from raw values: it dequantizes the codes,
 /// undoes the offsets and scales of features, has the model encode the result, and compares these
-/// codes with those of the batch. The network is left as it was.
+/// codes with those of the batch. The first samples also run in FloatMode, to measure what the
+/// integers cost. The network is left as it was.
 /// Throws: ShapeError if the model does not take such samples or this number of inputs, or if the
 /// inputs have different numbers of samples; QuantError if the batch, the network and the model
 /// disagree on the parameters or features of the input's codes; GraphError if a batch is undefined
@@ -73,6 +93,14 @@ Parity verify_parity(Module& net, const IntegerModel& model, const Tensor& batch
 /// The same for a network with several inputs.
 Parity verify_parity(Module& net, const IntegerModel& model, const std::vector<Tensor>& batches);
 
+namespace detail {
+/// The same. measures: whether to run the first samples in FloatMode, too.
+Parity verify(Module& net,
+              const IntegerModel& model,
+              const std::vector<Tensor>& batches,
+              bool measures);
+}  // namespace detail
+
 /// The same for all batches of a loader or container. All inputs of a Batch are used. Any other
 /// type of batch needs a member `input`, which is the only input.
 template <class Batches>
@@ -81,7 +109,8 @@ Parity verify_parity(Module& net, const IntegerModel& model, Batches&& batches) 
 }
 {
   Parity total;
-  for (const auto& batch : batches) total.add(verify_parity(net, model, inputs_of(batch)));
+  for (const auto& batch : batches)
+    total.add(detail::verify(net, model, inputs_of(batch), total.images == 0));
   if (total.images == 0) throw DataError("parity", "nothing to compare: there is no batch");
   return total;
 }

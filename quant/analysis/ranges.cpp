@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <ostream>
+#include <utility>
 
 #include "framework/core/error.hpp"
 #include "framework/core/rounding.hpp"
 #include "framework/core/text_stream.hpp"
 #include "framework/core/text_table.hpp"
+#include "quant/analysis/number_text.hpp"
 #include "quant/prepare/scopes.hpp"
 
 namespace quantrain::quant {
@@ -93,25 +95,66 @@ Ranges ranges(Module& net) {
   return result;
 }
 
+Ranges ranges(Module& net, const Diagnosis& measured) {
+  Ranges result = ranges(net);
+  const auto slot_of = [&](const std::string& path, const std::string& slot) {
+    const std::string name = path.empty() ? slot : path + '.' + slot;
+    const auto found = std::find_if(result.slots.begin(),
+                                    result.slots.end(),
+                                    [&](const SlotRange& range) { return range.name == name; });
+    return found == result.slots.end() ? nullptr : &*found;
+  };
+  int input = 0;
+  for (const LayerDiagnosis& layer : measured.layers) {
+    const std::string number = input == 0 ? "" : std::to_string(input);
+    SlotRange* const output = layer.is_input       ? slot_of("", "input_slot" + number)
+                              : layer.slot.empty() ? nullptr
+                                                   : slot_of(layer.slot, "output_slot");
+    input += layer.is_input ? 1 : 0;
+    if (output != nullptr) {
+      output->saturated = layer.saturated();
+      output->signal_to_noise = layer.snr_accumulated;
+    }
+    SlotRange* const weight = layer.weights ? slot_of(layer.name, "weight_slot") : nullptr;
+    if (weight == nullptr) continue;
+    weight->saturated = 0.0;
+    weight->signal_to_noise = layer.weights->snr;
+  }
+  return result;
+}
+
 std::ostream& operator<<(std::ostream& stream, const Ranges& ranges) {
-  TextTable table("llrrrrll");
-  table.add({"slot", "codes", "min", "max", "scale", "zero point", "source", "phase"});
+  const bool measured = std::any_of(ranges.slots.begin(),
+                                    ranges.slots.end(),
+                                    [](const SlotRange& slot) { return slot.signal_to_noise; });
+  TextTable table(measured ? "llrrrrllrr" : "llrrrrll");
+  const auto add = [&](const SlotRange* slot, std::vector<std::string> cells) {
+    if (measured && slot == nullptr) {
+      cells.insert(cells.end(), {"saturated", "dB"});
+    } else if (measured) {
+      cells.push_back(slot->saturated ? percent_text(*slot->saturated) : "-");
+      cells.push_back(slot->signal_to_noise ? number_text(*slot->signal_to_noise) : "-");
+    }
+    table.add(std::move(cells));
+  };
+  add(nullptr, {"slot", "codes", "min", "max", "scale", "zero point", "source", "phase"});
   for (const SlotRange& slot : ranges.slots) {
     const std::string codes = text_of(slot.type);
     const std::string phase(to_string(slot.phase));
     if (!slot.params) {
-      table.add({slot.name, codes, "-", "-", "-", "-", slot.source + ", none yet", phase});
+      add(&slot, {slot.name, codes, "-", "-", "-", "-", slot.source + ", none yet", phase});
       continue;
     }
     const Range range = slot.range();
-    table.add({slot.name,
-               codes,
-               text_of(range.min),
-               text_of(range.max),
-               extremes_text(slot.params->scale),
-               extremes_text(slot.params->zero_point),
-               slot.source,
-               phase});
+    add(&slot,
+        {slot.name,
+         codes,
+         text_of(range.min),
+         text_of(range.max),
+         extremes_text(slot.params->scale),
+         extremes_text(slot.params->zero_point),
+         slot.source,
+         phase});
   }
   return stream << table;
 }

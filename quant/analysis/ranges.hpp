@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "layers/module.hpp"
+#include "quant/analysis/diagnosis.hpp"
 #include "quant/arithmetic.hpp"
 #include "quant/prepare/phase.hpp"
 
@@ -20,6 +21,10 @@ struct SlotRange {
   /// observer, such as "min_max".
   std::string source;
   Phase phase = Phase::kTraining;
+  /// From a Diagnosis: the share of float values that saturate (0 for weights), and the
+  /// signal-to-noise of weights, or of a value with everything before it quantized, in decibels.
+  std::optional<double> saturated{};
+  std::optional<double> signal_to_noise{};
 
   /// The smallest and largest real value that a code of any channel stands for.
   /// Throws: QuantError if there are no parameters.
@@ -36,8 +41,11 @@ struct Ranges {
 /// scale. The ranges do not take this into account.   docs/quantization.md (5)
 /// Throws: GraphError if the network is not prepared; DataError if a loaded state is invalid.
 Ranges ranges(Module& net);
+/// The same, with what diagnose(net, data) measured.
+Ranges ranges(Module& net, const Diagnosis& measured);
 
-/// Prints a table: slot, codes, smallest and largest value, scale, zero point, source and phase. If
+/// Prints a table: slot, codes, smallest and largest value, scale, zero point, source and phase; if
+/// measured, also the saturated share and the signal-to-noise. If
 /// scales or zero points differ between channels, their column shows the smallest and the largest.
 std::ostream& operator<<(std::ostream& stream, const Ranges& ranges);
 

@@ -1,11 +1,14 @@
 #include "quant/analysis/diagnose.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "framework/core/error.hpp"
+#include "quant/analysis/parity.hpp"
+#include "quant/analysis/ranges.hpp"
 #include "quant/lowering/convert.hpp"
 #include "tests/catch.hpp"
 #include "tests/quant/sick_networks.hpp"
@@ -237,6 +240,45 @@ TEST_CASE("a diagnosis writes a page that needs nothing else", "[quant][doctor]"
   for (const LayerDiagnosis& layer : d.layers)
     CHECK(layer.snr_accumulated >= d.noisiest()->snr_accumulated);
   CHECK(d.most_saturated() == nullptr);
+}
+
+TEST_CASE("parity and ranges carry the largest saturated share and the lowest signal-to-noise",
+          "[quant][doctor]") {
+  Sequential net = two_layers(4, 6, 2);
+  QConfig config = QConfig::int8();
+  config.layers["0"] = config.model;
+  config.layers["0"].activation.observer = PercentileOptions{.high = 98.0};
+  const DataLoader data = coded(4, normals(4 * 32, 1), {-4.0f, 4.0f});
+  prepare_and_calibrate(net, data, config);
+  const Diagnosis d = diagnose(net, data);
+  const Parity parity = verify_parity(net, convert(net, (*data.begin()).input), data);
+  REQUIRE(parity.most_saturated() != nullptr);
+  CHECK(parity.most_saturated()->name == "0");
+  CHECK(d.most_saturated()->name == "0");
+  // 32 samples of 6 channels: percentile 98 leaves 192 - 189 values outside.
+  CHECK(parity.most_saturated()->saturated_share() == Approx(3.0 / 192.0));
+  CHECK(d.most_saturated()->saturated() == Approx(3.0 / 192.0));
+  REQUIRE(parity.noisiest() != nullptr);
+  CHECK(parity.noisiest()->name == d.noisiest()->name);
+  CHECK(parity.noisiest()->signal_to_noise() == Approx(d.noisiest()->snr_accumulated));
+  std::ostringstream text;
+  text << parity;
+  CHECK(text.str().find("against float: at most 1.56 % of a layer's values saturate (\"0\"), "
+                        "signal-to-noise is at least ") != std::string::npos);
+
+  const Ranges measured = ranges(net, d);
+  const auto slot = [&](const std::string& name) {
+    return *std::find_if(measured.slots.begin(), measured.slots.end(), [&](const SlotRange& s) {
+      return s.name == name;
+    });
+  };
+  CHECK(*slot("1.output_slot").saturated == Approx(3.0 / 192.0));
+  CHECK(*slot("0.weight_slot").signal_to_noise == d.layer("0").weights->snr);
+  CHECK(*slot("input_slot").saturated == 0.0);
+  std::ostringstream table;
+  table << measured;
+  CHECK(table.str().find("phase   saturated") != std::string::npos);
+  CHECK(table.str().find("1.56 %") != std::string::npos);
 }
 
 }  // namespace quantrain::quant
