@@ -59,12 +59,12 @@ void add_summary(const Diagnosis& d, std::string& page) {
   page += std::to_string(d.integers_different) +
           " integers of the outputs differ from the simulation.</p>\n";
   if (const LayerDiagnosis* layer = d.most_saturated()) {
-    page += "<p>Most saturated: " + percent_text(layer->saturated()) + " in " +
-            escaped(layer->name) + ". ";
+    page += "<p>Most saturated: " + percent_text(layer->saturated()) + " in <b>" +
+            escaped(layer->name) + "</b>. ";
   }
   if (const LayerDiagnosis* layer = d.noisiest()) {
-    page += "Lowest signal-to-noise: " + decibels_text(layer->snr_accumulated) + " dB in " +
-            escaped(layer->name) + ".";
+    page += "Lowest signal-to-noise: " + decibels_text(layer->snr_accumulated) + " dB in <b>" +
+            escaped(layer->name) + "</b>.";
   }
   page += "</p>\n<h2>Findings</h2>\n";
   if (d.findings.empty()) page += "<p class=\"well\">No finding.</p>\n";
