@@ -21,11 +21,14 @@ std::shared_ptr<M> plugged(std::shared_ptr<M> slot, const Module& layer) {
   return slot;
 }
 
-// The observer of an activation whose configuration names none.   docs/quantization.md (14)
+// The observer of an activation whose configuration names none. With enough bits, the range covers
+// everything. With fewer bits, it clips, because rare values would take codes that the others need.
+// docs/quantization.md (14)
 ObserverSpec default_observer(int bits, Purpose purpose) {
+  constexpr int kEnough = 6;
   if (purpose == Purpose::kTraining)
-    return bits < 8 ? ObserverSpec(MovingAverageOptions{}) : RecentMinMaxOptions{};
-  return bits < 8 ? ObserverSpec(PercentileOptions{}) : MinMaxOptions{};
+    return bits < kEnough ? ObserverSpec(MovingAverageOptions{}) : RecentMinMaxOptions{};
+  return bits < kEnough ? ObserverSpec(PercentileOptions{}) : MinMaxOptions{};
 }
 
 std::shared_ptr<FakeQuantize> activation_slot(const Site& site,

@@ -17,9 +17,10 @@ struct ActivationConfig {
   int bits = 8;
   bool is_signed = false;
   QScheme scheme = QScheme::kAffine;
-  /// Empty: chosen by bits. In prepare_qat, recent min-max covers what is rare, and below 8 bits
-  /// the moving average cuts it off; in prepare_ptq, min-max, or percentile below 8 bits. Not used
-  /// for an operation with a known range, such as softmax, nor for a learned scale.
+  /// Empty: chosen by bits. From 6 bits on, the range covers what is rare: recent min-max in
+  /// prepare_qat, min-max in prepare_ptq. Below 6 bits, rare values are cut off: moving average in
+  /// prepare_qat, percentile in prepare_ptq. Not used for an operation with a known range, such as
+  /// softmax, nor for a learned scale.
   /// docs/quantization.md (14), (26)
   std::optional<ObserverSpec> observer{};
   Estimator estimator = Estimator::kClamped;

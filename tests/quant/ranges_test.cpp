@@ -54,7 +54,7 @@ TEST_CASE("ranges list the input, the weights and the outputs of a prepared netw
   CHECK(slot_of(trained, "input_slot").source == "data");
   const SlotRange& output = slot_of(trained, "2.output_slot");
   CHECK(output.params == output_quantizer(net, "2").params());
-  CHECK(output.source == "moving_average");
+  CHECK(output.source == "recent_min_max");
   CHECK(output.phase == Phase::kFrozen);
   CHECK(output.type.bits == 6);
   CHECK(slot_of(trained, "6.output_slot").source == "learned");
