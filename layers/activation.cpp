@@ -43,6 +43,13 @@ PReLU::PReLU(int64_t channels, float slope) {
   weight_ = add_parameter("weight", Tensor::full({channels}, slope));
 }
 
+PReLU::PReLU(Tensor weight) {
+  if (!weight.defined()) throw ShapeError("PReLU", "the slopes are undefined");
+  if (weight.rank() != 1 || weight.dim(0) < 1)
+    throw ShapeError("PReLU", "slopes are [channels], got ", weight.shape());
+  weight_ = add_parameter("weight", std::move(weight));
+}
+
 Tensor PReLU::forward(const Tensor& x) {
   const int64_t channels = weight_.dim(0);
   if (channels != 1 && (x.rank() < 1 || x.dim(-1) != channels)) {

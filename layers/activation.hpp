@@ -112,6 +112,9 @@ class PReLU : public Module {
   /// slope: the initial slope of all channels.
   /// Throws: ShapeError if channels is not positive; DataError if slope is not finite.
   explicit PReLU(int64_t channels, float slope = 0.25f);
+  /// Uses existing slopes, such as another layer's weight().
+  /// Throws: ShapeError unless they are [channels].
+  explicit PReLU(Tensor weight);
   std::string_view type() const override { return "PReLU"; }
   const Tensor& weight() const& { return weight_; }
   Tensor weight() const&& { return weight_; }

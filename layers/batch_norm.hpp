@@ -1,5 +1,6 @@
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "framework/arithmetic/activation.hpp"
@@ -34,6 +35,8 @@ class BatchNorm : public Module {
   Tensor running_var() const&& { return running_var_; }
   float epsilon() const { return options_.epsilon; }
   float momentum() const { return options_.momentum; }
+  const Options& options() const& { return options_; }
+  Options options() const&& { return options_; }
 
   /// Fuses an activation, except in a recording, which shows each layer's own operation, and except
   /// in a class that derives from BatchNorm1d or BatchNorm2d.
@@ -50,6 +53,15 @@ class BatchNorm : public Module {
   /// Throws: ShapeError if channels is not positive; DataError if epsilon or momentum is outside
   /// its range.
   BatchNorm(const char* name, int64_t channels, Options options, std::vector<Takes> takes);
+  /// Uses existing tensors.
+  /// Throws: also ShapeError unless each is [C], with the same C.
+  BatchNorm(const char* name,
+            Tensor gamma,
+            Tensor beta,
+            Tensor running_mean,
+            Tensor running_var,
+            Options options,
+            std::vector<Takes> takes);
   Tensor forward(const Tensor& x) final { return take_forward(x); }
   Tensor take_forward(Tensor x) override;
 
@@ -57,6 +69,8 @@ class BatchNorm : public Module {
   /// Throws: ShapeError if x has none of the layer's shapes (the message lists them), or if, in
   /// training, x has fewer than two values per channel.
   Tensor normalize(Tensor x, Activation activation);
+
+  void check_options(const char* name) const;
 
   Options options_;
   std::vector<Takes> takes_;
@@ -73,6 +87,20 @@ class BatchNorm1d : public BatchNorm {
   /// Throws: like BatchNorm().
   explicit BatchNorm1d(int64_t channels, Options options = {})
       : BatchNorm("BatchNorm1d", channels, options, {{2, "rows [N, "}, {3, "signals [N, L, "}}) {}
+  /// Uses existing tensors, such as those of another layer. If a network uses the same parameters
+  /// twice in a pass, make two layers that share them, because quantization refuses a layer that
+  /// runs twice. In training, each of them updates the running statistics that they share; give
+  /// each its own, zeros and ones, if the values that the two normalize differ.
+  /// Throws: like BatchNorm().
+  BatchNorm1d(
+      Tensor gamma, Tensor beta, Tensor running_mean, Tensor running_var, Options options = {})
+      : BatchNorm("BatchNorm1d",
+                  std::move(gamma),
+                  std::move(beta),
+                  std::move(running_mean),
+                  std::move(running_var),
+                  options,
+                  {{2, "rows [N, "}, {3, "signals [N, L, "}}) {}
   std::string_view type() const override { return "BatchNorm1d"; }
 };
 
@@ -82,6 +110,20 @@ class BatchNorm2d : public BatchNorm {
   /// Throws: like BatchNorm().
   explicit BatchNorm2d(int64_t channels, Options options = {})
       : BatchNorm("BatchNorm2d", channels, options, {{4, "images [N, H, W, "}}) {}
+  /// Uses existing tensors, such as those of another layer. If a network uses the same parameters
+  /// twice in a pass, make two layers that share them, because quantization refuses a layer that
+  /// runs twice. In training, each of them updates the running statistics that they share; give
+  /// each its own, zeros and ones, if the values that the two normalize differ.
+  /// Throws: like BatchNorm().
+  BatchNorm2d(
+      Tensor gamma, Tensor beta, Tensor running_mean, Tensor running_var, Options options = {})
+      : BatchNorm("BatchNorm2d",
+                  std::move(gamma),
+                  std::move(beta),
+                  std::move(running_mean),
+                  std::move(running_var),
+                  options,
+                  {{4, "images [N, H, W, "}}) {}
   std::string_view type() const override { return "BatchNorm2d"; }
 };
 

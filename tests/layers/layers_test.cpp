@@ -180,6 +180,37 @@ TEST_CASE("prelu has a slope for each channel, or one for all", "[layers][activa
   QUANTRAIN_CHECK_ERROR(PReLU(1, std::nanf("")), DataError, "[PReLU] slope is nan");
 }
 
+TEST_CASE("a batch norm and a prelu of existing tensors share them", "[layers]") {
+  BatchNorm1d norm{2, {.epsilon = 0.5f}};
+  BatchNorm1d again{
+      norm.gamma(), norm.beta(), norm.running_mean(), norm.running_var(), norm.options()};
+  CHECK(again.gamma().same_as(norm.gamma()));
+  CHECK(again.epsilon() == 0.5f);
+  CHECK(again.named_parameters()[0].name == "weight");
+  const Tensor x = Tensor::from({2, 2}, std::vector<float>{1, 2, 3, 6});
+  norm(x);  // moves the statistics of both
+  norm.eval();
+  again.eval();
+  CHECK(values(again(x)) == values(norm(x)));
+  CHECK(values(again.running_mean()) == std::vector<float>{0.2f, 0.4f});
+  // Statistics of its own.
+  BatchNorm1d own{norm.gamma(), norm.beta(), Tensor::zeros({2}), Tensor::full({2}, 1.0f)};
+  CHECK(values(own.running_mean()) == std::vector<float>{0, 0});
+  PReLU prelu{2};
+  CHECK(PReLU{prelu.weight()}.weight().same_as(prelu.weight()));
+
+  const Tensor two = Tensor::zeros({2}), three = Tensor::zeros({3});
+  QUANTRAIN_CHECK_ERROR((BatchNorm2d{two, two, three, two}),
+                        ShapeError,
+                        "[BatchNorm2d] gamma, beta, running mean and running variance are [C] of "
+                        "the same C, got [3] beside [2]");
+  QUANTRAIN_CHECK_ERROR((BatchNorm2d{two, Tensor(), two, two}), ShapeError, "got none beside [2]");
+  QUANTRAIN_CHECK_ERROR((BatchNorm2d{Tensor::zeros({1, 2}), two, two, two}), ShapeError, "[1, 2]");
+  QUANTRAIN_CHECK_ERROR((BatchNorm2d{two, two, two, two, {.epsilon = 0.0f}}), DataError, "epsilon");
+  QUANTRAIN_CHECK_ERROR(PReLU{Tensor()}, ShapeError, "[PReLU] the slopes are undefined");
+  QUANTRAIN_CHECK_ERROR(PReLU{Tensor::zeros({1, 2})}, ShapeError, "[channels], got [1, 2]");
+}
+
 TEST_CASE("pooling takes the largest or the mean of each window", "[layers][pooling]") {
   const Tensor x = Tensor::from({1, 2, 2, 1}, std::vector<float>{1, 2, 3, 6});
   CHECK(MaxPool2d{2}(x).item() == 6.0f);

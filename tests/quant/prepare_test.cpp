@@ -225,6 +225,39 @@ TEST_CASE("layers that share their parameters have ranges of their own", "[quant
   check_parity(net, model, random_images({9, 8, 8, 1}, 9));
 }
 
+TEST_CASE("two layers share a batch norm and PReLU, and have ranges of their own",
+          "[quant][prepare]") {
+  const Tensor example = random_images({2, 8, 8, 1}, 1);
+  Conv2d conv{3, 3, {.kernel = 3, .padding = 1}};
+  BatchNorm2d norm{3, {.momentum = 0.3f}};
+  PReLU prelu{3};
+  Conv2d conv_again{conv.weight(), conv.bias(), conv.options()};
+  BatchNorm2d norm_again{
+      norm.gamma(), norm.beta(), norm.running_mean(), norm.running_var(), norm.options()};
+  PReLU prelu_again{prelu.weight()};
+  Sequential net{Conv2d{1, 3, {.kernel = 3, .padding = 1}},
+                 std::move(conv),
+                 std::move(norm),
+                 std::move(prelu),
+                 std::move(conv_again),
+                 std::move(norm_again),
+                 std::move(prelu_again),
+                 MaxPool2d{2},
+                 Flatten{},
+                 Linear{48, 4}};
+  CHECK(net.parameters().size() == 9);
+  prepare_qat(net, example, QConfig::int8());
+  train_a_little(net, {6, 8, 8, 1}, 3);
+  const auto& first = dynamic_cast<BatchNorm2d&>(net.find("2"));
+  const auto& second = dynamic_cast<BatchNorm2d&>(net.find("5"));
+  CHECK(first.gamma().same_as(second.gamma()));
+  CHECK(first.running_var().same_as(second.running_var()));
+  CHECK(second.momentum() == 0.3f);
+  const IntegerModel model = convert(net, example);
+  CHECK_FALSE(step_output(model, 1).params.value() == step_output(model, 3).params.value());
+  check_parity(net, model, random_images({9, 8, 8, 1}, 9));
+}
+
 TEST_CASE("an operation that does not depend on the input needs no layer", "[quant][prepare]") {
   // The sum of parameters needs no layer, but its product with the logits does.
   Repeated net(true);
