@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "framework/core/error.hpp"
+#include "framework/integer/classes.hpp"
 #include "framework/integer/integer_model_ready.hpp"
 #include "framework/integer/program_file.hpp"
 #include "framework/integer/program_table.hpp"
@@ -76,9 +77,27 @@ double IntegerModel::logit_scale(size_t i) const {
   const Value& value = value_at(program(), program().outputs, i, "output");
   if (value.params) return static_cast<double>(value.params->scale[0]);
   if (value.scale.size() != 1) {
-    throw QuantError(value.name, "the output has ", value.scale.size(), " scales: logits need one");
+    throw QuantError(value.name,
+                     "the output has ",
+                     value.scale.size(),
+                     " scales: run() on floats gives real values; one scale needs per-tensor "
+                     "weights (WeightConfig::per_channel = false for this layer)");
   }
   return value.scale[0];
+}
+
+int64_t IntegerModel::samples_to_classify(size_t x, size_t classes) const {
+  const int64_t rows = output_size() / class_count(program().value(program().outputs[0]));
+  const Shape& sample = input_shape();
+  const auto elements = static_cast<int64_t>(x);
+  const int64_t n = elements / sample.elements();
+  if (elements % sample.elements() != 0)
+    throw ShapeError(kWhere, x, " elements are not a whole number of samples ", sample);
+  if (static_cast<int64_t>(classes) != n * rows) {
+    throw ShapeError(
+        kWhere, "there is room for ", classes, " classes, but ", n, " samples have ", n * rows);
+  }
+  return n;
 }
 
 int64_t IntegerModel::memory(int64_t n) const {

@@ -41,9 +41,10 @@ class IntegerModel {
   /// Number of integers of output i for one sample, for example a classifier's logits.
   /// Throws: ShapeError if output i does not exist.
   int64_t output_size(size_t i = 0) const;
-  /// The real value of a logit is logit_scale() * integer.
-  /// Throws: QuantError if the output has a scale for each channel; ShapeError if output i does not
-  /// exist.
+  /// The real value of an output's integer is logit_scale() * integer, if all its integers share a
+  /// scale. Integers with different scales cannot be compared: use classify(), or run() on floats.
+  /// Throws: QuantError if the output has a scale for each channel, as an output layer has unless
+  /// its weights are quantized per tensor; ShapeError if output i does not exist.
   double logit_scale(size_t i = 0) const;
   /// Size of the stored network in bytes (integer::size_bytes).
   int64_t size_bytes() const { return integer::size_bytes(program()); }
@@ -56,7 +57,8 @@ class IntegerModel {
 
   /// Computes the integer logits [n, output_size()] from raw values of n samples, in the units of
   /// the data source (see quantize_input()): the output layer's accumulators, or its codes minus
-  /// their zero point. Or computes real logits, in which case y holds floats. Returns the number of
+  /// their zero point. The channels of accumulators may have different scales: compare them by
+  /// classify(). Or computes real logits, in which case y holds floats. Returns the number of
   /// values that saturate. All memory comes from the pool, which keeps it for the next call.
   /// outside: by default, values of which more than half saturate are refused.
   /// Throws: ShapeError if x does not hold whole samples, y does not have output_size() integers for
@@ -77,17 +79,18 @@ class IntegerModel {
   int64_t run(std::span<const std::span<const float>> x,
               std::span<const std::span<float>> y,
               Outside outside = Outside::kRefuseMost) const;
-  /// Writes the index of the largest logit of each sample to classes; among equal logits, the
-  /// lowest index. Returns the number of values that saturate.   docs/quantization.md (12)
-  /// Throws: like run(); ShapeError unless classes has one entry for each sample; QuantError like
-  /// logit_scale().
+  /// Writes the class of each sample: the index of its largest logit; among equal logits, the
+  /// lowest index. An output [..., C] of images or signals has a class for each position:
+  /// classes [n, ...], the index along the last axis. Compares integers, also if each channel has
+  /// its own scale. Returns the number of values that saturate.   docs/quantization.md (12)
+  /// Throws: like run(); ShapeError unless classes has one entry for each position of each sample.
   int64_t classify(std::span<const float> x,
                    std::span<int32_t> classes,
                    Outside outside = Outside::kRefuseMost) const;
 
   /// The same on codes of the input's parameters, one byte for each element, such as
   /// Batch::bytes(), or what quantize_input() and quantize_pixels() compute.
-  /// Throws: ShapeError and QuantError like run() and classify().
+  /// Throws: ShapeError like run() and classify().
   void run_codes(std::span<const uint8_t> x, std::span<int32_t> y) const;
   void run_codes(std::span<const uint8_t> x, std::span<float> y) const;
   void run_codes(std::span<const std::span<const uint8_t>> x,
@@ -164,6 +167,8 @@ class IntegerModel {
   void run_all(std::span<const std::span<const Input>> x,
                std::span<const std::span<Output>> y,
                Saturation* saturation = nullptr) const;
+  /// Number of samples in x elements. Throws like classify().
+  int64_t samples_to_classify(size_t x, size_t classes) const;
   template <class Input>
   void classify_all(std::span<const Input> x,
                     std::span<int32_t> classes,

@@ -6,6 +6,7 @@
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
 #include "framework/core/rounding.hpp"
+#include "framework/integer/classes.hpp"
 #include "framework/integer/integer_model_ready.hpp"
 
 // The part of IntegerModel that runs. Unlike the rest, it is compiled for speed.
@@ -302,39 +303,22 @@ template <class Input>
 void IntegerModel::classify_all(std::span<const Input> x,
                                 std::span<int32_t> classes,
                                 [[maybe_unused]] Saturation* saturation) const {
-  // Throws if there are several scales, because the largest integer may not be the largest logit.
-  logit_scale();
-  const auto count = static_cast<size_t>(output_size());
-  const auto sample = static_cast<size_t>(input_shape().elements());
-  const size_t n = x.size() / sample;
-  if (x.size() % sample != 0)
-    throw ShapeError(
-        kWhere, x.size(), " elements are not a whole number of samples ", input_shape());
-  if (classes.size() != n) {
-    throw ShapeError(kWhere,
-                     x.size(),
-                     " elements are ",
-                     n,
-                     " samples ",
-                     input_shape(),
-                     ", but there is room for ",
-                     classes.size(),
-                     classes.size() == 1 ? " class" : " classes");
-  }
-  constexpr auto kMost = static_cast<size_t>(kChunk);
-  Buffer<int32_t> logits(static_cast<int64_t>(std::min(n, kMost) * count));
-  for (size_t first = 0; first < n; first += kMost) {
-    const size_t some = std::min(kMost, n - first);
-    const std::span<const Input> from = x.subspan(first * sample, some * sample);
-    const std::span<int32_t> to(logits.data(), some * count);
+  const int64_t n = samples_to_classify(x.size(), classes.size());
+  if (n == 0) return;
+  const size_t sample = x.size() / static_cast<size_t>(n);
+  const size_t rows = classes.size() / static_cast<size_t>(n);
+  Buffer<int32_t> logits(std::min(n, kChunk) * output_size());
+  for (int64_t left = n; left > 0; left -= kChunk) {
+    const auto some = static_cast<size_t>(std::min(left, kChunk));
+    const std::span<const Input> from = x.first(some * sample);
+    const std::span<int32_t> to(logits.data(), some * static_cast<size_t>(output_size()));
     if constexpr (std::is_same_v<Input, float>)
       run_all<float, int32_t>({&from, 1}, {&to, 1}, saturation);
     else
       run_codes(from, to);
-    for (size_t i = 0; i < some; ++i) {
-      const int32_t* const row = logits.data() + i * count;
-      classes[first + i] = static_cast<int32_t>(std::max_element(row, row + count) - row);
-    }
+    integer::classify(program().value(program().outputs[0]), to, classes.data());
+    x = x.subspan(some * sample);
+    classes = classes.subspan(some * rows);
   }
 }
 

@@ -10,6 +10,7 @@
 #include "framework/autograd/graph.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/rounding.hpp"
+#include "framework/integer/classes.hpp"
 #include "framework/integer/dead_channels.hpp"
 #include "quant/analysis/batch_part.hpp"
 #include "quant/analysis/number_text.hpp"
@@ -68,15 +69,17 @@ std::vector<int> paired_nodes(const Graph& graph,
   return std::move(lowered.nodes);
 }
 
-/// Marks the rows whose largest integer has a different index in a and b.
+/// Marks the samples of which a row has another class in a than in b.
 template <class T>
-void mark_changes(int64_t outputs, const T* a, const T* b, std::vector<bool>& changed) {
-  for (size_t i = 0; i < changed.size(); ++i) {
-    const auto best = [&](const T* rows) {
-      const T* const row = rows + static_cast<int64_t>(i) * outputs;
-      return std::max_element(row, row + outputs) - row;
-    };
-    if (best(a) != best(b)) changed[i] = true;
+void mark_changes(const integer::Value& value, const T* a, const T* b, std::vector<bool>& changed) {
+  const std::vector<int32_t> factors = integer::class_factors(value);
+  const int64_t classes = integer::class_count(value);
+  const int64_t outputs = value.shape.elements();
+  for (int64_t at = 0; at < std::ssize(changed) * outputs; at += classes) {
+    if (integer::class_of(a + at, classes, factors, at) !=
+        integer::class_of(b + at, classes, factors, at)) {
+      changed[static_cast<size_t>(at / outputs)] = true;
+    }
   }
 }
 
@@ -209,7 +212,7 @@ Parity verify_chunk(Module& net, const IntegerModel& model, const std::vector<Te
       parity.logits += result.codes;
       parity.logits_different += result.different;
       parity.max_logit_difference = std::max(parity.max_logit_difference, result.max_difference);
-      mark_changes(outputs, own, other, changed);
+      mark_changes(value, own, other, changed);
     };
     if (value.is_codes()) {
       compare_all(output_of(id).codes()->u8(), static_cast<const uint8_t*>(output));

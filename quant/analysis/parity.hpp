@@ -44,7 +44,7 @@ struct Parity {
   int64_t logits = 0;  ///< of all outputs
   int64_t logits_different = 0;
   int64_t max_logit_difference = 0;
-  /// Images for which some output has its largest logit at a different index.
+  /// Images for which some output has another class (IntegerModel::classify), at any position.
   int64_t top1_disagreements = 0;
   /// If the batch carries codes: the number of codes that the model computes from the raw values,
   /// and how many of these codes differ from the batch's. codes() does not include them.

@@ -32,12 +32,14 @@ inline Sequential early_network() {
                     Linear{48, 4}};
 }
 
-/// A histogram, given weights and learned scales.
+/// A histogram, given weights and learned scales. The output layer's weights have one scale, as in
+/// early versions.
 inline void prepare_early(Sequential& net) {
   QConfig config = QConfig::int8();
   config.layers["0"] = config.layers["5"] = config.model;
   config.layers["0"].activation.observer = HistogramOptions{.bins = 64};
   config.layers["5"].weight.estimator = Estimator::kLearned;
+  config.layers["5"].weight.per_channel = false;
   prepare_qat(net, early_images(), config);
   weight_quantizer(net, "0").set_params(
       {{.bits = 8, .is_signed = true, .narrow = true}, 0, {0.01f, 0.02f, 0.03f}, {0, 0, 0}});

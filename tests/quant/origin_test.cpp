@@ -61,7 +61,7 @@ TEST_CASE("a program says what its steps were before they became integers", "[qu
     CHECK(program.steps[step].origin.weight_scale == slot.params().scale);
   }
   CHECK(program.steps[0].origin.weight_scale.size() == 8);
-  CHECK(program.steps[5].origin.weight_scale.size() == 1);  // logits have one scale
+  CHECK(program.steps[5].origin.weight_scale.size() == 3);
   CHECK(program.steps[1].origin.weight_scale.empty());
 }
 

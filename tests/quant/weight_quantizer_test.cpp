@@ -324,6 +324,8 @@ TEST_CASE("a bias that would not fit in 2^30 makes the scale of its weights larg
   const Tensor images = random_images({20, 2}, 3);
   QConfig config = QConfig::bits(bits, 8);
   config.model.weight.estimator = estimator;
+  config.layers["2"] = config.model;
+  config.layers["2"].weight.per_channel = false;
   prepare_qat(net, images, config);
   train_once(net, images);
   const IntegerModel model = convert(net, images);

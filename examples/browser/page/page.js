@@ -117,7 +117,7 @@ class Page {
     this.result = pixels && this.network.run(pixels);
     const outputs = this.result?.outputs ?? empty;
     const shares = this.result ? this.network.probabilities(outputs) : empty;
-    const best = outputs.indexOf(Math.max(...outputs));
+    const best = shares.indexOf(Math.max(...shares)); // each integer has its own scale
     this.bars.forEach((bar, i) => {
       bar.row.classList.toggle('best', pixels !== null && i === best);
       bar.fill.style.width = `${100 * shares[i]}%`;

@@ -9,6 +9,7 @@
 #include "framework/core/file.hpp"
 #include "framework/core/text_stream.hpp"
 #include "framework/core/version.hpp"
+#include "framework/integer/classes.hpp"
 #include "framework/integer/dead_channels.hpp"
 #include "quant/export/c99/interface.hpp"
 #include "quant/export/c99/memory.hpp"
@@ -142,6 +143,8 @@ class Exporter {
                                      needs_));
       table_bytes_ += sources_.back().table_bytes;
     }
+    for (const Parameter& output : interface_.outputs)
+      table_bytes_ += static_cast<int64_t>(output.class_factors.size() * sizeof(int32_t));
   }
 
   C99Sources make() const {
@@ -268,16 +271,34 @@ class Exporter {
                      {{"OUTPUT", output.parameter}, {"FROM", pointer(id)}, {"SIZE", output.size}});
     }
     const bool uses_memory = (calls + copies).find("memory") != std::string::npos;
-    const std::string text = fill("run",
-                                  {{"NAME", interface_.name},
-                                   {"PARAMETERS", interface_.parameters},
-                                   {"USES_MEMORY", uses_memory},
-                                   {"CALLS", calls},
-                                   {"COPIES", copies}});
+    std::string text = fill("run",
+                            {{"NAME", interface_.name},
+                             {"PARAMETERS", interface_.parameters},
+                             {"USES_MEMORY", uses_memory},
+                             {"CALLS", calls},
+                             {"COPIES", copies}});
+    for (const Parameter& output : interface_.outputs) text += class_function(output);
     if (!interface_.has_classes) return text;
     const Parameter& output = interface_.outputs[0];
     return text + fill("classify",
-                       {{"NAME", interface_.name}, {"TYPE", output.type}, {"SIZE", output.size}});
+                       {{"NAME", interface_.name},
+                        {"TYPE", output.type},
+                        {"SIZE", output.size},
+                        {"CLASS", output.class_function}});
+  }
+
+  // The function that returns the class of a row of the output, and its table of factors.
+  std::string class_function(const Parameter& output) const {
+    if (output.class_function.empty()) return "";
+    const std::string factors = cat(output.class_function, "_factors");
+    const std::vector<int32_t>& values = output.class_factors;
+    return (values.empty() ? "" : "\n" + table<int32_t>("int32_t", factors, values)) +
+           fill("class",
+                {{"CLASS", output.class_function},
+                 {"TYPE", output.type},
+                 {"CLASSES", integer::class_count(program_.value(output.value))},
+                 {"ONE_SCALE", values.empty()},
+                 {"FACTORS", factors}});
   }
 
   std::string local(size_t i) const {

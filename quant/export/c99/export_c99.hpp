@@ -32,7 +32,10 @@ struct C99Sources {
 };
 
 /// The C code of a network, without its dead channels (integer::remove_dead_channels). Outputs are
-/// int32 accumulators if the network ends in them, else stored codes.
+/// int32 accumulators if the network ends in them, else stored codes. NAME_class(row) returns the
+/// class of a row of an output, its integers along the last axis (with several outputs:
+/// NAME_class_0, NAME_class_1 and so on). NAME_classify runs a sample and returns its class, if the
+/// network has one input, and one output, of one row.   docs/quantization.md (12)
 /// Throws: ExportError saying what is wrong if the name or the section is invalid, or if a step or
 /// the network has too many inputs and outputs for the 127 parameters of a C99 function; what
 /// integer::validate() throws.

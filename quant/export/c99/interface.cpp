@@ -6,6 +6,7 @@
 #include "framework/arithmetic/stored.hpp"
 #include "framework/core/text_stream.hpp"
 #include "framework/core/version.hpp"
+#include "framework/integer/classes.hpp"
 #include "quant/export/c99/text.hpp"
 
 namespace quantrain::c99 {
@@ -27,13 +28,15 @@ std::string shape_text(const Shape& shape) {
   return stream.str();
 }
 
-// Whether the network has classes: it has one input and one output, the output is a vector, and the
-// vector's integers share a scale, so the largest integer gives the class.
-bool has_classes(const Program& program) {
-  if (program.inputs.size() != 1 || program.outputs.size() != 1) return false;
-  const Value& value = program.value(program.outputs[0]);
-  const bool vector = value.shape.rank() > 0 && value.shape.elements() == value.shape.back();
-  return vector && (value.is_codes() || value.scale.size() == 1);
+// Names the C function that returns the class of a row of the output, and its factors. Only rows of
+// several integers have classes, and only if the scales repeat with the rows.
+void add_classes(Parameter& output, const Value& value, std::string function) {
+  const auto count = static_cast<size_t>(integer::class_count(value));
+  const std::vector<int32_t> factors = integer::class_factors(value);
+  if (count < 2 || count % factors.size() != 0) return;
+  output.class_function = std::move(function);
+  for (size_t c = 0; factors.size() > 1 && c < count; ++c)
+    output.class_factors.push_back(factors[c % factors.size()]);
 }
 
 template <class T>
@@ -128,8 +131,7 @@ Interface make_interface(const Program& program, const std::string& name, int64_
                    .inputs = {},
                    .outputs = {},
                    .scratch_bytes = scratch_bytes,
-                   .parameters = {},
-                   .has_classes = has_classes(program)};
+                   .parameters = {}};
   const auto parameters = [&](const std::vector<int>& ids, const std::string& word) {
     std::vector<Parameter> list;
     for (size_t i = 0; i < ids.size(); ++i) {
@@ -146,6 +148,14 @@ Interface make_interface(const Program& program, const std::string& name, int64_
   };
   result.inputs = parameters(program.inputs, "input");
   result.outputs = parameters(program.outputs, "output");
+  for (size_t i = 0; i < result.outputs.size(); ++i) {
+    const std::string number = result.outputs.size() > 1 ? cat("_", i) : "";
+    add_classes(result.outputs[i], program.value(program.outputs[i]), cat(name, "_class", number));
+  }
+  const Value& output = program.value(program.outputs[0]);
+  result.has_classes = result.inputs.size() == 1 && result.outputs.size() == 1 &&
+                       !result.outputs[0].class_function.empty() &&
+                       output.shape.elements() == output.shape.back();
   for (const Parameter& p : result.inputs)
     result.parameters += cat("const uint8_t *", p.parameter, ", ");
   for (const Parameter& p : result.outputs)
@@ -161,14 +171,21 @@ std::string header_text(const Interface& f,
   TextStream hash;
   hash.imbue(std::locale::classic());
   hash << std::hex << std::setw(16) << std::setfill('0') << content_hash;
-  std::string inputs, outputs, encoders, decoders;
+  std::string inputs, outputs, encoders, decoders, classes;
   for (const Parameter& p : f.inputs) {
     inputs += input_text(f.name, p, program.value(p.value));
     encoders += encoder_text(f.name, p, program.value(p.value));
   }
   for (const Parameter& p : f.outputs) {
-    outputs += output_text(f.name, p, program.value(p.value));
-    decoders += decoder_text(f.name, p, program.value(p.value));
+    const Value& value = program.value(p.value);
+    outputs += output_text(f.name, p, value);
+    decoders += decoder_text(f.name, p, value);
+    if (p.class_function.empty()) continue;
+    classes += fill("CLASS_FUNCTIONS",
+                    {{"CLASSES", integer::class_count(value)},
+                     {"PARAMETER", p.parameter},
+                     {"CLASS", p.class_function},
+                     {"TYPE", p.type}});
   }
   return fill("header",
               {{"NAME", f.name},
@@ -184,6 +201,7 @@ std::string header_text(const Interface& f,
                {"INPUTS", inputs},
                {"OUTPUTS", outputs},
                {"PARAMETERS", f.parameters},
+               {"CLASS_FUNCTIONS", classes},
                {"HAS_CLASSES", f.has_classes},
                {"ENCODERS", encoders},
                {"DECODERS", decoders}});

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "framework/core/error.hpp"
+#include "framework/integer/classes.hpp"
 #include "framework/integer/dead_channels.hpp"
 #include "quant/export/c99/export_c99.hpp"
 #include "quant/export/c99/interface.hpp"
@@ -67,8 +68,9 @@ Expected run_samples(const Program& program,
     }
     if (interface.has_classes) {
       const auto& logits = values[static_cast<size_t>(program.outputs[0])];
+      const integer::Value& output = program.value(program.outputs[0]);
       expected.classes.push_back(
-          static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin()));
+          integer::class_of(logits.data(), std::ssize(logits), integer::class_factors(output)));
     }
   }
   return expected;

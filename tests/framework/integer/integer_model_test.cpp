@@ -334,7 +334,7 @@ TEST_CASE("a model describes its inputs and outputs", "[integer][integer_model]"
   CHECK(model.output_size(1) == 24);
   CHECK(model.logit_scale(1) == double{kX.scale[0]});
   QUANTRAIN_CHECK_ERROR(
-      model.logit_scale(), QuantError, "[logits] the output has 3 scales: logits need one");
+      model.logit_scale(), QuantError, "[logits] the output has 3 scales: run() on");
   CHECK(IntegerModel(mlp()).logit_scale() == 0.0125);
   QUANTRAIN_CHECK_ERROR(model.input_shape(2), ShapeError, "[IntegerModel] no input 2: there are 2");
   QUANTRAIN_CHECK_ERROR(model.input_params(2), ShapeError, "no input 2: there are 2");
@@ -389,7 +389,7 @@ TEST_CASE("a model refuses inputs and outputs of wrong sizes", "[integer][intege
   QUANTRAIN_CHECK_ERROR(model.run(reals, std::span(y).first(4)), ShapeError, "room for 4");
   QUANTRAIN_CHECK_ERROR(model.classify_codes(x, std::span(classes).first(1)),
                         ShapeError,
-                        "24 elements are 2 samples [12], but there is room for 1 class");
+                        "[IntegerModel] there is room for 1 classes, but 2 samples have 2");
   std::vector<int32_t> three(3);
   QUANTRAIN_CHECK_ERROR(model.classify(reals, three), ShapeError, "there is room for 3 classes");
   QUANTRAIN_CHECK_ERROR(model.classify_codes(std::span(x).first(23), std::span(classes).first(1)),

@@ -2,6 +2,7 @@
 #include <cpuid.h>
 #endif
 
+#include <algorithm>
 #include <limits>
 
 #include "layers/layers.hpp"
@@ -422,6 +423,68 @@ TEST_CASE("a network that gives one number for each sample has a C form", "[quan
   // A scalar has no classes.
   CHECK(export_c99(program, {.name = "net"}).header.find("classify") == std::string::npos);
   CHECK(build_and_run(program, {.name = "net"}, "gcc -O1 ") == "");
+}
+
+TEST_CASE("C code gives the class of each pixel, also of outputs with several scales",
+          "[quant][c99]") {
+  const Tensor example = random_images({2, 6, 7, 1}, 1);
+  Sequential net{Conv2d{1, 5, {.padding = 1}}, ReLU{}, Conv2d{5, 3}};
+  prepare_qat(net, example, QConfig::bits(3, 8));
+  calibrate(net, random_images({9, 6, 7, 1}, 2));
+  const IntegerModel model = convert(net, example);
+  const integer::Program& program = model.program();
+  REQUIRE(program.value(program.outputs[0]).shape == Shape{4, 5, 3});
+  REQUIRE(program.value(program.outputs[0]).scale.size() == 3);
+  const C99Sources sources = export_c99(program, {.name = "net"});
+  // A sample has 20 classes, so no function returns its class.
+  CHECK(sources.header.find("net_classify") == std::string::npos);
+  CHECK(build_and_run(program, {.name = "net"}, "gcc -O1 ") == "");
+
+  // The program classifies the pixels of three samples, and returns the number of wrong classes.
+  const std::vector<uint8_t> x = random_samples(program, 3, 4);
+  std::vector<int32_t> classes(60);
+  model.classify_codes(x, classes);
+  CHECK(std::count(classes.begin(), classes.end(), classes[0]) < 60);
+  const auto table = [](const auto& values) {
+    std::string text;
+    for (const auto value : values) text += std::to_string(value) + ",";
+    return text;
+  };
+  const quantrain::test::TemporaryFolder folder;
+  write_c99(folder.path(), sources, "");
+  std::ofstream(folder / "main.c")
+      << "#include \"net.h\"\nstatic const uint8_t x[] = {" << table(x)
+      << "};\nstatic const int32_t classes[] = {" << table(classes) << "};\n"
+      << R"(static int32_t scratch[NET_SCRATCH_SIZE / 4 + 1];
+            static net_output scores[NET_OUTPUT_SIZE];
+            int main(void) {
+              int i, n, wrong = 0;
+              for (n = 0; n < 3; ++n) {
+                net_run(x + n * NET_INPUT_SIZE, scores, scratch);
+                for (i = 0; i < 20; ++i) wrong += net_class(scores + 3 * i) != classes[20 * n + i];
+              }
+              return wrong;
+            })";
+  const std::string command = std::string("gcc -O1 ") + kWarnings + (folder / "main.c") + " " +
+                              (folder / "net.c") + " -o " + (folder / "main") + " && " +
+                              (folder / "main");
+  CHECK(std::system(command.c_str()) == 0);
+}
+
+TEST_CASE("a class function exists for each output with classes", "[quant][c99]") {
+  const QParams params{.type = {}, .scale = {0.1f}, .zero_point = {10}};
+  integer::Program program;
+  for (const Shape& shape : {Shape{4}, Shape{4}, Shape{1}})
+    program.values.push_back({.name = {}, .shape = shape, .params = params});
+  Random random(1);
+  program.inputs = {0};
+  program.outputs = {1, 2};
+  program.steps = {{integer::QuantizedLinear{1, 4, 4, random_product(4, 4, random)}, {0}, 1},
+                   {integer::QuantizedLinear{1, 4, 1, random_product(1, 4, random)}, {0}, 2}};
+  const std::string header = export_c99(program, {.name = "net"}).header;
+  CHECK(header.find("int32_t net_class_0(const net_output_0 *row);") != std::string::npos);
+  CHECK(header.find("net_class_1") == std::string::npos);  // a single number
+  CHECK(header.find("net_classify") == std::string::npos);
 }
 
 }  // namespace quantrain::quant::test

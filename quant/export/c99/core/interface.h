@@ -10,7 +10,7 @@
 #define $SECTION$ ".rodata.tables"
 #define $MACRO$_FLOATS
 enum { $ANY_SHIFT$ = 1, $INDEX$ = 2, $SIZE$ = 4, $SCRATCH_BYTES$ = 20, $ZERO$ = 3 };
-enum { $LOW$ = 0, $HIGH$ = 255, $COUNT$ = 2 };
+enum { $LOW$ = 0, $HIGH$ = 255, $COUNT$ = 2, $CLASSES$ = 3 };
 #define $SCALE$ 0.5f
 #define $SCALE_TABLES$ extern float no_table
 static const float $NAME$_$PARAMETER$_offset[2], $NAME$_$PARAMETER$_scale[2];
@@ -84,12 +84,18 @@ typedef $ELEMENT$ $TYPE$;
 
 /* Runs one sample. */
 void $NAME$_run($PARAMETERS$);
+
+//@ each CLASS_FUNCTIONS
+/* The class of a row of $CLASSES$ integers of $PARAMETER$: the index of the largest real number, the lowest if several
+   are equal. */
+int32_t $CLASS$(const $TYPE$ *row);
+
+//@ end
 #if $HAS_CLASSES$
-
-/* Runs one sample and returns the index of its largest output, the lowest if several are equal. */
+/* Runs one sample and returns its class. */
 int32_t $NAME$_classify(const uint8_t *input, void *scratch);
-#endif
 
+#endif
 /* The only floating point: define $MACRO$_FLOATS before you include this header, to get functions that convert raw
    values to the library's codes, and outputs to real values. */
 #ifdef $MACRO$_FLOATS
@@ -207,12 +213,30 @@ void $NAME$_run($PARAMETERS$) {
   memcpy($OUTPUT$, $FROM$, $SIZE$ * sizeof *$OUTPUT$);
   //@ end
 }
+//@ check
+static const int32_t $FACTORS$[3];
+//@ class
+
+int32_t $CLASS$(const $TYPE$ *row) {
+  int32_t c, best = 0;
+#if $ONE_SCALE$
+  for (c = 1; c < $CLASSES$; ++c) best = row[c] > row[best] ? c : best;
+#else
+  int64_t most = (int64_t)row[0] * $FACTORS$[0];
+  for (c = 1; c < $CLASSES$; ++c) {
+    const int64_t next = (int64_t)row[c] * $FACTORS$[c];
+    if (next > most) {
+      most = next;
+      best = c;
+    }
+  }
+#endif
+  return best;
+}
 //@ classify
 
 int32_t $NAME$_classify(const uint8_t *input, void *scratch) {
   $TYPE$ output[$SIZE$];
-  int32_t i, best = 0;
   $NAME$_run(input, output, scratch);
-  for (i = 1; i < $SIZE$; ++i) best = output[i] > output[best] ? i : best;
-  return best;
+  return $CLASS$(output);
 }
