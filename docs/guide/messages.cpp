@@ -42,6 +42,15 @@ class Careless : public Module {
   std::shared_ptr<ReLU> relu_ = add("relu", ReLU{});
 };
 
+/// Swaps rows and columns.
+class Transposed : public Module {
+ public:
+  std::string_view type() const override { return "Transposed"; }
+
+ protected:
+  Tensor forward(const Tensor& x) override { return transpose(x, {0, 2, 1, 3}); }
+};
+
 Tensor loss_of(Module& net, const Batch& batch) {
   return cross_entropy(net(batch.input), batch.labels);
 }
@@ -93,6 +102,10 @@ int main() try {
       },
       [&] {
         Sequential net{Flatten{}, Careless{true}};
+        quant::prepare_qat(net, batch.input, int8);
+      },
+      [&] {
+        Sequential net{Transposed{}, Flatten{}, Linear{256, 4}};
         quant::prepare_qat(net, batch.input, int8);
       },
       [&] {

@@ -72,7 +72,8 @@ struct QuantizationTraits {
   /// the constant's values.
   bool takes_constants = false;
   /// Whether the operation has an integer form if all operands except weights depend on the
-  /// network's input. If neither takes_constants nor takes_data allows the operands,
+  /// network's input; false for an operation that has none at all. If neither takes_constants nor
+  /// takes_data allows the operands, prepare_qat and prepare_ptq refuse the operation, and
   /// refuse_integers() says why.
   bool takes_data = true;
   /// A range that contains every result. A FakeQuantize that follows gets fixed parameters for this

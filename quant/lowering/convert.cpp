@@ -1,10 +1,13 @@
 #include "quant/lowering/convert.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <iomanip>
 #include <ostream>
 
 #include "framework/core/error.hpp"
 #include "framework/core/rounding.hpp"
+#include "framework/core/text_stream.hpp"
 #include "framework/core/text_table.hpp"
 #include "layers/dry_run.hpp"
 #include "quant/prepare/prepare.hpp"
@@ -25,6 +28,9 @@ Lowered lower_network(const char* where, Module& net, const std::vector<Tensor>&
   const DeployedMode deployed(net);
   return lower(record_graph(net, inputs), inputs);
 }
+
+// An operand that loses so many bits is worth a line. Of 8 bits, it keeps 5.
+constexpr double kManyBits = 3.0;
 
 std::string bits_text(int bits) { return bits == 0 ? "-" : std::to_string(bits); }
 
@@ -67,6 +73,17 @@ Plan plan(Module& net, const std::vector<Tensor>& examples) {
   return {std::move(lowered.rows)};
 }
 
+std::vector<NoIntegerForm> without_integer_form(Module& net, const std::vector<Tensor>& inputs) {
+  const DryRun dry_run;
+  try {
+    return lower_network("prepare", net, inputs).refused;
+  } catch (const QuantError&) {
+    return {};  // a value of the examples has no code; other ranges may follow
+  } catch (const DataError&) {
+    return {};  // a value of the examples is not finite
+  }
+}
+
 bool Plan::convertible() const {
   return std::all_of(
       rows.begin(), rows.end(), [](const PlanRow& row) { return row.reason.empty(); });
@@ -88,7 +105,19 @@ std::ostream& operator<<(std::ostream& stream, const Plan& plan) {
                row.accumulator_bound == 0 ? "-" : grouped(row.accumulator_bound),
                row.folded});
   }
-  return stream << table;
+  stream << table;
+  for (const PlanRow& row : plan.rows) {
+    for (const PlanOperand& operand : row.operands) {
+      if (operand.lost_bits < kManyBits) continue;
+      TextStream line;
+      line << std::fixed << std::setprecision(1) << row.name << ": operand " << operand.name
+           << " loses " << operand.lost_bits << " of its " << operand.bits
+           << " bits, because the output's scale is " << std::setprecision(0)
+           << std::exp2(operand.lost_bits) << " times its own\n";
+      stream << line.str();
+    }
+  }
+  return stream;
 }
 
 }  // namespace quantrain::quant

@@ -1,11 +1,13 @@
 #include "quant/lowering/lowering.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 #include "framework/core/error.hpp"
 #include "framework/io/json_writer.hpp"
 #include "quant/prepare/input_quantize.hpp"
+#include "quant/prepare/refusals.hpp"
 
 namespace quantrain::quant {
 namespace {
@@ -45,6 +47,30 @@ integer::Origin origin_of(const Node& node, Activation activation) {
   return origin;
 }
 
+/// The operation reads a result that has no integer form: the cause is an operation before it.
+class Blocked : public GraphError {
+  using GraphError::GraphError;
+};
+
+/// What each operand of a concatenation or addition loses when it takes the scale of the output.
+std::vector<PlanOperand> operands_of(const integer::Program& program, const integer::Step& step) {
+  std::vector<PlanOperand> operands;
+  if (!std::holds_alternative<integer::QuantizedConcat>(step.operation) &&
+      !std::holds_alternative<integer::QuantizedAdd>(step.operation)) {
+    return operands;
+  }
+  const double y = static_cast<double>(program.value(step.output).params->scale[0]);
+  for (const int id : step.inputs) {
+    const integer::Value& x = program.value(id);
+    const double ratio = y / static_cast<double>(x.params->scale[0]);
+    operands.push_back({.name = x.name,
+                        .bits = x.params->type.bits,
+                        .range = x.params->float_range(),
+                        .lost_bits = std::max(0.0, std::log2(ratio))});
+  }
+  return operands;
+}
+
 /// An operation that waits for the parameters of its output.
 struct Waiting {
   const Node* node;
@@ -79,11 +105,15 @@ class Lowering {
     for (const GraphNode& node : graph_.nodes()) {
       if (data_[static_cast<size_t>(node.index)]) lower_node(node);
     }
+    cause_.clear();
     try {
       for (const Tensor& output : graph_.outputs()) lower_output(output);
       check_inputs();
       if (result_.error == nullptr) validate(result_.program);
-    } catch (const Error&) {
+    } catch (const Error& error) {
+      // After an error of an operation, its consequences are not listed.
+      if (result_.error == nullptr && is_structural(error))
+        result_.refused.push_back({cause_, std::current_exception()});
       keep_error();
     }
     return std::move(result_);
@@ -102,12 +132,12 @@ class Lowering {
   int codes(const GraphNode& node, size_t i) const {
     const LoweredNode& made = lowered(node, i);
     if (made.id < 0) {
-      throw GraphError(name_of(node),
-                       "operation ",
-                       node.type(),
-                       " reads the output of ",
-                       made.waiting->name,
-                       ", which is not quantized");
+      throw Blocked(name_of(node),
+                    "operation ",
+                    node.type(),
+                    " reads the output of ",
+                    made.waiting->name,
+                    ", which is not quantized");
     }
     return made.id;
   }
@@ -142,12 +172,12 @@ class Lowering {
     }
     const LoweredNode& made = nodes_[static_cast<size_t>(producer)];
     if (made.id < 0 && made.waiting == nullptr) {
-      throw GraphError(name_of(node),
-                       "operation ",
-                       node.type(),
-                       " reads the output of ",
-                       name_of(graph_.node(producer)),
-                       ", which has no integer form");
+      throw Blocked(name_of(node),
+                    "operation ",
+                    node.type(),
+                    " reads the output of ",
+                    name_of(graph_.node(producer)),
+                    ", which has no integer form");
     }
     return made;
   }
@@ -163,6 +193,7 @@ class Lowering {
 
   void lower_node(const GraphNode& node) {
     row_ = PlanRow{.name = name_of(node), .operation = std::string(node.type())};
+    cause_ = node.scope();
     try {
       switch (node.output.kind()) {
         case ValueKind::kCodes: return lower_codes(node);
@@ -171,22 +202,21 @@ class Lowering {
       }
     } catch (const Error& error) {
       keep_error();
+      if (is_structural(error)) result_.refused.push_back({cause_, std::current_exception()});
       row_.reason = error.what();
       result_.rows.push_back(std::move(row_));
     }
   }
 
+  /// Whether no range, weight or number of bits can remove the error.
+  static bool is_structural(const Error& error) {
+    return dynamic_cast<const GraphError*>(&error) != nullptr &&
+           dynamic_cast<const Blocked*>(&error) == nullptr;
+  }
+
   void check_batch(const GraphNode& node) const {
     const Shape& y = node.output.shape();
-    if (y.rank() < 1 || y[0] != samples_) {
-      throw GraphError(name_of(node),
-                       "a ",
-                       node.type(),
-                       " of the batch axis has no integer form: ",
-                       node.inputs[0].shape(),
-                       " to ",
-                       y);
-    }
+    if (y.rank() < 1 || y[0] != samples_) refuse_batch_axis(name_of(node), node);
   }
 
   // Three cases: the node quantizes the network's input, it passes on the codes of one of its
@@ -214,6 +244,7 @@ class Lowering {
     if (made->operation == nullptr) node.node->refuse_integers(name_of(node));
     if (first.waiting == nullptr) return emit(node, *made->operation, data_codes(node));
     if (graph_.consumers(node.producers[0]).size() != 1) {
+      cause_ = first.waiting->node->scope();
       throw GraphError(first.waiting->name,
                        "its output has two consumers and would need a range for each: put one "
                        "FakeQuantize, which both read, into slots().output");
@@ -224,7 +255,9 @@ class Lowering {
     add_step(node, waiting.name, *made->operation, waiting.operands);
     result_.program.steps.back().origin =
         origin_of(*waiting.node, TensorAccess::activation(node.inputs[0]));
-    describe_row(result_.rows[waiting.row], *made->operation, made->params.type.bits);
+    PlanRow& row = result_.rows[waiting.row];
+    describe_row(row, *made->operation, made->params.type.bits);
+    row.operands = operands_of(result_.program, result_.program.steps.back());
   }
 
   // The node is a reshape or an activation of a waiting operation's output, or is itself an
@@ -238,6 +271,7 @@ class Lowering {
         continue;
       }
       if (graph_.consumers(node.producers[i]).size() != 1) {
+        cause_ = lowered(node, i).waiting->node->scope();
         throw GraphError(
             name_of(node),
             "cannot be fused: another operation also reads its input, whose range is not "
@@ -259,10 +293,11 @@ class Lowering {
   }
 
   // The output holds floats. Throws an error that names the cause: an input, the weights or the
-  // node itself.
+  // node itself. An input that holds codes is no cause, even if the operation that gave them has no
+  // integer form.
   void refuse(const GraphNode& node) const {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      if (!is_data(node, i)) continue;
+      if (!is_data(node, i) || node.inputs[i].kind() == ValueKind::kCodes) continue;
       lowered(node, i);
       if (node.node->traits().closes_range) codes(node, i);
     }
@@ -341,6 +376,7 @@ class Lowering {
     if (made.waiting != nullptr) {
       const auto sums = TensorAccess::waiting(output)->sums();
       if (!sums || TensorAccess::activation(output) != Activation::kNone) {
+        cause_ = made.waiting->node->scope();
         throw GraphError(made.waiting->name,
                          "the network's output is not quantized: prepare the network first");
       }
@@ -371,7 +407,8 @@ class Lowering {
   std::vector<LoweredNode> nodes_;
   std::vector<bool> data_;
   std::vector<int> input_ids_;
-  PlanRow row_;  // of the current node
+  PlanRow row_;        // of the current node
+  std::string cause_;  // layer that is the cause if the current node cannot be lowered
   Lowered result_;
 };
 

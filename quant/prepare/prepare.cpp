@@ -7,6 +7,7 @@
 #include "framework/core/rounding.hpp"
 #include "framework/kernels/float/ranges.hpp"
 #include "layers/dry_run.hpp"
+#include "quant/prepare/refusals.hpp"
 #include "quant/prepare/scopes.hpp"
 #include "quant/prepare/survey.hpp"
 
@@ -55,9 +56,7 @@ void plug(const Site& site, const QConfig& config, Purpose purpose) {
   }
   if (site.has_weights && site.config->quantize) {
     if (folding != nullptr) folding->product = site.path;
-    WeightConfig weight = site.config->weight;
-    if (accumulators_out) weight.per_channel = false;  // argmax compares integers of one scale
-    auto slot = std::make_shared<WeightQuantizer>(weight, site.weights, folding);
+    auto slot = std::make_shared<WeightQuantizer>(site.config->weight, site.weights, folding);
     slot->set_simulation(config.simulation);
     slot->set_layer(site.path);
     site.layer->slots().weight = plugged(std::move(slot), *site.layer);
@@ -127,6 +126,21 @@ void announce_new_parameters(const Module& net, const std::vector<NamedState>& b
   for (NamedState entry : before) TensorAccess::set_companions(entry.tensor, added);
 }
 
+// Empties all slots of the network, unless they are to be kept. Allocates nothing when it does so.
+class PluggedSlots {
+ public:
+  explicit PluggedSlots(Module& net) : modules_(net.named_modules()) {}
+  PluggedSlots(const PluggedSlots&) = delete;
+  PluggedSlots& operator=(const PluggedSlots&) = delete;
+  ~PluggedSlots() {
+    for (const NamedModule& entry : modules_) entry.module->slots() = {};
+  }
+  void keep() { modules_.clear(); }
+
+ private:
+  std::vector<NamedModule> modules_;
+};
+
 void prepare(Module& net,
              const std::vector<Tensor>& examples,
              const QConfig& config,
@@ -157,8 +171,15 @@ void prepare(Module& net,
     slots.push_back(plugged(std::move(slot), net));
   }
   const std::vector<NamedState> before = net.named_parameters();
+  PluggedSlots plugged_slots(net);
   net.slots().inputs.assign(slots.begin(), slots.end());
   for (const Site& site : survey.sites()) plug(site, config, purpose);
+  Refusals refusals;
+  for (const NoIntegerForm& refused : without_integer_form(net, inputs)) {
+    if (!survey.leaves_in_float(refused.layer)) refusals.keep(refused.error);
+  }
+  refusals.throw_all(net.label());
+  plugged_slots.keep();
   announce_new_parameters(net, before);
   if (purpose == Purpose::kCalibration) freeze(net);
   net.slots().prepare_again = [inputs, config, purpose](const Module& from, Module& to) {

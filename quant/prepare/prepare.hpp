@@ -20,12 +20,13 @@ namespace quantrain::quant {
 /// network stays in its mode (training or evaluation).
 /// Throws: as check_examples(); GraphError if the network is prepared already or has nothing to
 /// quantize, no output depends on the input in the recorded graph, a layer to be quantized runs
-/// twice in one pass, an operation that needs a FakeQuantize has no integer form or no layer of its
-/// own, or a batch norm belongs to a layer other than BatchNorm1d and BatchNorm2d; QuantError if
-/// the configuration is invalid or names unknown layers, the input's range is unknown or
-/// contradictory, a quantized weight has no elements, or a sum is longer than longest_reduction();
-/// DataError if an example's floats lie outside of QConfig::input_range. On an error, nothing is
-/// plugged in.
+/// twice in one pass, an operation has no integer form (whatever ranges and bits are) and its layer
+/// is not left in float by LayerConfig::quantize, an operation that needs a FakeQuantize has no
+/// layer of its own, or a batch norm belongs to a layer other than BatchNorm1d and BatchNorm2d;
+/// QuantError if the configuration is invalid or names unknown layers, the input's range is unknown
+/// or contradictory, a quantized weight has no elements, or a sum is longer than
+/// longest_reduction(); DataError if an example's floats lie outside of QConfig::input_range. If
+/// several operations are refused, the error lists all of them. On an error, nothing is plugged in.
 void prepare_qat(Module& net, const Tensor& example, const QConfig& config);
 /// The same for a network with several inputs or outputs; each input takes range and features from
 /// its own example.

@@ -56,14 +56,16 @@ struct QConfig {
   /// An output layer gives an output of the network, perhaps reshaped. No other layer reads its
   /// result, except a softmax that also gives an output.
   /// With 32, an output layer with weights gives its int32 accumulators if no activation or softmax
-  /// follows. Its weights are then quantized per tensor, so that the accumulators share one scale.
-  /// All other output layers, and a layer that only such a softmax reads, give codes of 8 bits.
-  /// With 8, every output layer gives codes of 8 bits.
+  /// follows. Each of its channels has its own scale, unless its weights are quantized per tensor
+  /// (WeightConfig::per_channel = false for this layer). IntegerModel::classify compares both
+  /// kinds. All other output layers, and a layer that only such a softmax reads, give codes of 8
+  /// bits, which share one scale: outputs of different size need 32. With 8, every output layer
+  /// gives codes of 8 bits.
   int output_bits = 32;
   Simulation simulation = Simulation::kInteger;
 
-  /// Weights are quantized per channel (those of an output layer with accumulators, per tensor), to
-  /// the narrow range [-qmax, qmax]. Hidden activations are unsigned and affine.
+  /// Weights are quantized per channel, to the narrow range [-qmax, qmax]. Hidden activations are
+  /// unsigned and affine.
   static QConfig bits(int weight_bits, int activation_bits);
   static QConfig int8() { return bits(8, 8); }
   static QConfig int4() { return bits(4, 4); }

@@ -5,6 +5,7 @@
 #include "framework/arithmetic/quantize.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/text_stream.hpp"
+#include "quant/prepare/refusals.hpp"
 
 namespace quantrain::quant {
 
@@ -29,13 +30,48 @@ Survey::Survey(Module& net,
   for (const GraphNode& node : graph.nodes()) {
     if (depends_[static_cast<size_t>(node.index)]) data.push_back(&node);
   }
+  Refusals refusals;
   for (const GraphNode* node : data) {
-    const bool folded = folded_.count(node->index) != 0;
-    if (node->node->traits().closes_range && !folded) add_site(*node);
+    try {
+      survey(*node);
+    } catch (const Error&) {
+      refusals.keep();
+    }
   }
+  refusals.throw_all(net.label());
   if (sites_.empty()) refuse_without_sites(data);
   for (const auto& [path, layer] : config.layers) check_has_site(path);
   for (const auto& [type, layer] : config.types) check_has_type(type);
+}
+
+void Survey::survey(const GraphNode& node) {
+  const bool in_float = stays_float(node);
+  if (!in_float) check_integer_form(node);
+  const QuantizationTraits traits = node.node->traits();
+  const bool folded = folded_.count(node.index) != 0;
+  // A layer that the configuration leaves in float has a site, so that the configuration may name
+  // it, even if its operations close no range.
+  const bool computes = !traits.is_view && !traits.is_activation;
+  if ((traits.closes_range || (in_float && computes)) && !folded) add_site(node);
+}
+
+bool Survey::has_constants(const GraphNode& node) const {
+  const QuantizationTraits traits = node.node->traits();
+  if (!traits.closes_range || traits.weight >= 0) return false;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (node.inputs[i].defined() && !is_data(node, i)) return true;
+  }
+  return false;
+}
+
+void Survey::check_integer_form(const GraphNode& node) const {
+  const QuantizationTraits traits = node.node->traits();
+  if (!(has_constants(node) ? traits.takes_constants : traits.takes_data))
+    node.node->refuse_integers(place_of(node));
+  const int64_t samples = inputs_[0].dim(0);
+  const auto is_batch = [&](const Tensor& t) { return t.rank() > 0 && t.dim(0) == samples; };
+  if (traits.is_view && is_batch(node.inputs[0]) && !is_batch(node.output))
+    refuse_batch_axis(place_of(node), node);
 }
 
 bool Survey::is_data(const GraphNode& node, size_t i) const {
@@ -90,17 +126,12 @@ void Survey::refuse_without_sites(const std::vector<const GraphNode*>& data) con
 void Survey::refuse_place(const GraphNode& node) const {
   const std::string where = place_of(node);
   const QuantizationTraits traits = node.node->traits();
+  const bool constants = has_constants(node);
   TextStream operands;
-  bool constants = false;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
-    if (!node.inputs[i].defined()) continue;
-    if (is_data(node, i)) {
+    if (is_data(node, i))
       operands << (operands.tellp() == 0 ? " of " : " and ") << node.inputs[i].shape();
-    } else {
-      constants = traits.closes_range && traits.weight < 0;
-    }
   }
-  if (!(constants ? traits.takes_constants : traits.takes_data)) node.node->refuse_integers(where);
   const auto found = modules_.find(node.scope());
   const bool among_others = found != modules_.end() && !found->second->has_children() &&
                             runs_.at(node.scope()) > runs_of_type_.at({node.scope(), node.type()});
@@ -146,11 +177,14 @@ void Survey::check_has_site(const std::string& path) const {
                    known.str());
 }
 
+bool Survey::leaves_in_float(const std::string& path) const {
+  const auto found = modules_.find(path);
+  return found != modules_.end() && !config_.of(found->second->type(), path).quantize;
+}
+
 bool Survey::stays_float(const GraphNode& node) const {
   const QuantizationTraits traits = node.node->traits();
-  const auto found = modules_.find(node.scope());
-  return found != modules_.end() && traits.weight < 0 && !traits.is_batch_norm &&
-         !config_.of(found->second->type(), node.scope()).quantize;
+  return traits.weight < 0 && !traits.is_batch_norm && leaves_in_float(node.scope());
 }
 
 Module& Survey::layer_of(const GraphNode& node) const {

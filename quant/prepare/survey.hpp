@@ -37,12 +37,15 @@ class Survey {
  public:
   /// Surveys the graph that record_graph() returned for the network and these inputs. Network,
   /// graph, inputs and configuration must outlive the sites.
-  /// Throws: GraphError or QuantError as prepare_qat.
+  /// Throws: GraphError or QuantError as prepare_qat, with all reasons.
   Survey(Module& net, const Graph& graph, const std::vector<Tensor>& inputs, const QConfig& config);
 
   /// The sites, in the order in which their operations run.
   const std::vector<Site>& sites() const& { return sites_; }
   std::vector<Site> sites() && { return std::move(sites_); }
+
+  /// Whether the configuration leaves the layer at this path in float.
+  bool leaves_in_float(const std::string& path) const;
 
  private:
   bool is_data(const GraphNode& node, size_t i) const;
@@ -55,8 +58,13 @@ class Survey {
   void check_recorded() const;
   [[noreturn]] void refuse_without_sites(const std::vector<const GraphNode*>& data) const;
 
-  // Throws an error that says why the operation cannot be quantized: it has no integer form, or
-  // there is no slot for the FakeQuantize that it needs.
+  // Adds the operation's site, if it needs one. Throws if the operation cannot be quantized.
+  void survey(const GraphNode& node);
+  // Whether an operand other than weights does not depend on the network's inputs.
+  bool has_constants(const GraphNode& node) const;
+  // Throws if the operation has no integer form, as far as its traits and shapes say.
+  void check_integer_form(const GraphNode& node) const;
+  // Throws an error that says that there is no slot for the FakeQuantize that the operation needs.
   [[noreturn]] void refuse_place(const GraphNode& node) const;
   void check_has_type(const std::string& type) const;
   void check_has_site(const std::string& path) const;

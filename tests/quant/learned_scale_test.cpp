@@ -276,7 +276,7 @@ TEST_CASE("after 20 epochs of Adam no learned scale is stuck", "[quant][learned]
     }
   }
   const Stuck count = stuck(net, {"0", "3", "6", "10"}, 4);
-  CHECK(count.scales == 16 + 32 + 64 + 1 + 3);
+  CHECK(count.scales == 16 + 32 + 64 + 8 + 3);
   CHECK(count.not_positive == 0);
   CHECK(count.saturated == 0);
   net.eval();

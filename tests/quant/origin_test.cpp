@@ -9,6 +9,7 @@
 #include "tests/catch.hpp"
 #include "tests/quant/networks.hpp"
 #include "tests/temporary_folder.hpp"
+#include "tests/tensors.hpp"
 
 namespace quantrain::quant {
 namespace {

@@ -1,6 +1,7 @@
 #include "framework/integer/code_ranges.hpp"
 #include "framework/optim/adam.hpp"
 #include "layers/layers.hpp"
+#include "quant/lowering/convert.hpp"
 #include "quant/observers/calibrator.hpp"
 #include "quant/prepare/qconfig.hpp"
 #include "quant/prepare/scopes.hpp"

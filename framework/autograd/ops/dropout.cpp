@@ -21,6 +21,7 @@ class DropoutNode : public Node {
   explicit DropoutNode(const DropoutOptions& options) : options_(options) {}
   std::string_view type() const override { return "dropout"; }
   Attributes attributes() const override { return {{"p", double{options_.p}}}; }
+  QuantizationTraits traits() const override { return {.takes_data = false}; }
   void refuse_integers(const std::string& layer) const override {
     throw GraphError(layer,
                      "operation dropout has no integer form: it drops values because its layer is "

@@ -14,6 +14,7 @@ class LogSoftmaxNode : public Node {
   explicit LogSoftmaxNode(Tensor y) : y_(std::move(y)) {}
   std::string_view type() const override { return "log_softmax"; }
   Attributes attributes() const override { return {{"axis", int64_t{-1}}}; }
+  QuantizationTraits traits() const override { return {.takes_data = false}; }
   bool reads_input(size_t) const override { return false; }
   std::vector<Tensor> backward(Tensor grad_y) override {
     const Shape& shape = y_.shape();

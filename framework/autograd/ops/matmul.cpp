@@ -24,6 +24,7 @@ struct Products {
 class MatMulNode : public Node {
  public:
   std::string_view type() const override { return "matmul"; }
+  QuantizationTraits traits() const override { return {.takes_data = false}; }
   bool reads_input(size_t i) const override { return i < 2 && needs_grad(1 - i); }
   std::vector<Tensor> backward(Tensor grad_y) override {
     const Products p(input(0).shape(), input(1).shape());

@@ -13,6 +13,7 @@ class MeanNode : public Node {
       : extents_(extents), attributes_(std::move(attributes)) {}
   std::string_view type() const override { return "mean"; }
   Attributes attributes() const override { return attributes_; }
+  QuantizationTraits traits() const override { return {.takes_data = false}; }
   void refuse_integers(const std::string& layer) const override {
     throw GraphError(layer,
                      "the operation mean of ",

@@ -11,6 +11,7 @@ class SumNode : public Node {
       : extents_(extents), attributes_(std::move(attributes)) {}
   std::string_view type() const override { return "sum"; }
   Attributes attributes() const override { return attributes_; }
+  QuantizationTraits traits() const override { return {.takes_data = false}; }
   bool reads_input(size_t) const override { return false; }
   std::vector<Tensor> backward(Tensor grad_y) override {
     Tensor grad_x = Tensor::empty(input(0).shape());

@@ -69,6 +69,7 @@ class TransposeNode : public Node {
   explicit TransposeNode(Perm perm) : perm_(std::move(perm)) {}
   std::string_view type() const override { return "transpose"; }
   Attributes attributes() const override { return {{"perm", perm_}}; }
+  QuantizationTraits traits() const override { return {.takes_data = false}; }
   bool reads_input(size_t) const override { return false; }
   std::vector<Tensor> backward(Tensor grad_y) override {
     Perm inverse(perm_.size());
