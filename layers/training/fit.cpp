@@ -375,7 +375,7 @@ class Run {
   std::vector<NamedState> best_;
   TrainingPosition at_;
   float largest_at_start_ = 0.0f;  // magnitude of the parameters
-  RunSettings settings_;  // only with checkpoints
+  RunSettings settings_;           // only with checkpoints
   bool stepped_ = false;
   bool checked_ = false;  // the first loss
 };

@@ -79,8 +79,9 @@ TEST_CASE("an output of images has a class for each pixel", "[integer][classes]"
     const IntegerModel model = identity({2, 2, 3}, scale);
     CHECK(classes_of(model, x, 8) == std::vector<int32_t>{2, 0, 1, 0, 2, 1, 0, 2});
     std::vector<int32_t> one(2);
-    QUANTRAIN_CHECK_ERROR(
-        model.classify_codes(x, one), ShapeError, "there is room for 2 classes, but 2 samples have 8");
+    QUANTRAIN_CHECK_ERROR(model.classify_codes(x, one),
+                          ShapeError,
+                          "there is room for 2 classes, but 2 samples have 8");
   }
   // Class 2 counts twice.
   const IntegerModel scaled = identity({2, 2, 3}, {1.0, 1.0, 2.0});
