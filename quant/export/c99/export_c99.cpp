@@ -292,13 +292,14 @@ class Exporter {
     if (output.class_function.empty()) return "";
     const std::string factors = cat(output.class_function, "_factors");
     const std::vector<int32_t>& values = output.class_factors;
-    return (values.empty() ? "" : "\n" + table<int32_t>("int32_t", factors, values)) +
-           fill("class",
-                {{"CLASS", output.class_function},
-                 {"TYPE", output.type},
-                 {"CLASSES", integer::class_count(program_.value(output.value))},
-                 {"ONE_SCALE", values.empty()},
-                 {"FACTORS", factors}});
+    const std::string body = fill("class",
+                                  {{"CLASS", output.class_function},
+                                   {"TYPE", output.type},
+                                   {"CLASSES", integer::class_count(program_.value(output.value))},
+                                   {"ONE_SCALE", values.empty()},
+                                   {"FACTORS", factors}});
+    if (values.empty()) return body;
+    return cat("\n", table<int32_t>("int32_t", factors, values), body);
   }
 
   std::string local(size_t i) const {
