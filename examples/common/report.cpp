@@ -93,10 +93,10 @@ std::string to_json(const Report& report) {
                     {"logits_equal", parity.logits_equal()},
                     {"max_logit_difference", parity.max_logit_difference},
                     {"first_difference", parity.first_difference()}};
-  if (const quant::LayerParity* const saturated = parity.most_saturated()) {
-    json["largest_saturated_share"] = {{"layer", saturated->name},
-                                       {"share", saturated->saturated_share()}};
-  }
+  const quant::LayerParity* const saturated = parity.most_saturated();
+  json["largest_saturated_share"] = {
+      {"layer", saturated == nullptr ? "" : saturated->name},
+      {"share", saturated == nullptr ? 0.0 : saturated->saturated_share()}};
   if (const quant::LayerParity* const noisiest = parity.noisiest()) {
     json["lowest_signal_to_noise"] = {{"layer", noisiest->name},
                                       {"decibels", noisiest->signal_to_noise()}};
