@@ -27,9 +27,9 @@ std::shared_ptr<M> plugged(std::shared_ptr<M> slot, const Module& layer) {
 // docs/quantization.md (14)
 ObserverSpec default_observer(int bits, Purpose purpose) {
   constexpr int kEnough = 6;
-  if (purpose == Purpose::kTraining)
-    return bits < kEnough ? ObserverSpec(MovingAverageOptions{}) : RecentMinMaxOptions{};
-  return bits < kEnough ? ObserverSpec(PercentileOptions{}) : MinMaxOptions{};
+  if (bits < kEnough) return PercentileOptions{};
+  if (purpose == Purpose::kTraining) return RecentMinMaxOptions{};
+  return MinMaxOptions{};
 }
 
 std::shared_ptr<FakeQuantize> activation_slot(const Site& site,

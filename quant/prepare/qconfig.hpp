@@ -18,8 +18,8 @@ struct ActivationConfig {
   bool is_signed = false;
   QScheme scheme = QScheme::kAffine;
   /// Empty: chosen by bits. From 6 bits on, the range covers what is rare: recent min-max in
-  /// prepare_qat, min-max in prepare_ptq. Below 6 bits, rare values are cut off: moving average in
-  /// prepare_qat, percentile in prepare_ptq. Not used for an operation with a known range, such as
+  /// prepare_qat, min-max in prepare_ptq. Below 6 bits, percentile, which cuts off what is rarer
+  /// than one value in a thousand of a batch. Not used for an operation with a known range, such as
   /// softmax, nor for a learned scale.
   /// docs/quantization.md (14), (26)
   std::optional<ObserverSpec> observer{};
