@@ -144,12 +144,12 @@ void write(JsonWriter& json, size_t i, const Step& step, TensorFile& file) {
     json.member("inputs", step.inputs);
     json.member("output", step.output);
     json.member("members", [&] { json.object(members); });
-    const auto& [about, weight_scale] = step.origin;
-    if (!weight_scale.empty()) json.member("weight_scale", weight_scale);
-    if (about.empty()) return;
+    const Origin& origin = step.origin;
+    if (!origin.weight_scale.empty()) json.member("weight_scale", origin.weight_scale);
+    if (origin.about.empty()) return;
     json.member("origin", [&] {
       json.object([&] {
-        for (const auto& [name, text] : about) json.member(name, text);
+        for (const auto& [name, text] : origin.about) json.member(name, text);
       });
     });
   });

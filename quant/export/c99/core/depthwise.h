@@ -120,6 +120,7 @@ NOINLINE void $NAME$(const struct product *p, const uint8_t *const *taps, $OUTPU
   }
 #endif
 #if $SINGLE_ROWS$
+  left &= 3; /* says to the compiler that at most three are left */
   for (; left > 0; --left) {
     int32_t s0 = start[0], t;
     for (t = 0; t < $TAPS$; ++t) s0 += w[t] * taps[t][c];
