@@ -120,9 +120,9 @@ double area_under_curve(std::span<const float> scores, std::span<const uint8_t> 
 }
 
 ConfusionMatrix::ConfusionMatrix(int64_t classes) : classes_(classes) {
-  constexpr int64_t kMost = 1 << 15;
-  if (classes < 1 || classes > kMost)
-    throw DataError("ConfusionMatrix", classes, " classes, expected 1 to ", kMost);
+  constexpr int64_t most = 1 << 15;
+  if (classes < 1 || classes > most)
+    throw DataError("ConfusionMatrix", classes, " classes, expected 1 to ", most);
   counts_.resize(static_cast<size_t>(classes * classes));
 }
 

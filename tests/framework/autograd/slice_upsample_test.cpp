@@ -23,7 +23,7 @@ using test::random_leaf;
 using test::random_tensor;
 using test::values;
 
-constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+constexpr int64_t kLongest = std::numeric_limits<int64_t>::max();
 constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
 
 }  // namespace
@@ -42,9 +42,9 @@ TEST_CASE("slice selects the same elements as a Python slice", "[autograd][slice
   CHECK(taken({.step = -1}) == List{5, 4, 3, 2, 1, 0});
   CHECK(taken({.begin = 4, .end = 1, .step = -2}) == List{4, 2});
   CHECK(taken({.begin = 100, .end = -100, .step = -4}) == List{5, 1});
-  CHECK(taken({.step = kMost}) == List{0});
+  CHECK(taken({.step = kLongest}) == List{0});
   CHECK(taken({.step = kLeast}) == List{5});
-  CHECK(taken({.begin = kLeast, .end = kMost}) == List{0, 1, 2, 3, 4, 5});
+  CHECK(taken({.begin = kLeast, .end = kLongest}) == List{0, 1, 2, 3, 4, 5});
   CHECK(taken({.begin = 4, .end = 4}).empty());
   CHECK(taken({.begin = 1, .end = 4, .step = -1}).empty());
   CHECK(values(slice(make_tensor({2, 2}, {1, 2, 3, 4}), 0, {.begin = 1})) == List{3, 4});
@@ -146,7 +146,7 @@ TEST_CASE("slice and upsample_nearest refuse invalid shapes and options",
                         ShapeError,
                         "scale is [0, 1], expected whole numbers from 1 to ");
   QUANTRAIN_CHECK_ERROR(
-      upsample_nearest(x, {1, kMost}), ShapeError, "expected whole numbers from 1");
+      upsample_nearest(x, {1, kLongest}), ShapeError, "expected whole numbers from 1");
   QUANTRAIN_CHECK_ERROR(upsample_nearest(x, {(int64_t{1} << 31) - 1, 1}), ShapeError, "2^31");
 }
 

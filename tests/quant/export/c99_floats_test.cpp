@@ -22,16 +22,16 @@ struct Ends {
   std::vector<double> scales = {};  ///< of the accumulators; empty: the outputs are codes
 };
 
-constexpr int64_t kInputs = 6, kOutputs = 3;
+constexpr int64_t kColumns = 6, kTargets = 3;
 
 integer::Program network(const Ends& ends) {
   Random random(4);
-  integer::QuantizedProduct product = random_product(kOutputs, kInputs, random);
+  integer::QuantizedProduct product = random_product(kTargets, kColumns, random);
   product.zero_x = stored_zero_point(ends.input);
   integer::Program program;
   const int64_t features = std::max<int64_t>(1, ends.features.size());
-  program.values = {{.name = "x", .shape = {kInputs / features, features}, .params = ends.input},
-                    {.name = "y", .shape = {kOutputs}, .params = QParams{{}, -1, {0.3f}, {10}}}};
+  program.values = {{.name = "x", .shape = {kColumns / features, features}, .params = ends.input},
+                    {.name = "y", .shape = {kTargets}, .params = QParams{{}, -1, {0.3f}, {10}}}};
   program.values[0].features = ends.features;
   if (!ends.scales.empty()) {
     product.output.reset();
@@ -40,7 +40,7 @@ integer::Program network(const Ends& ends) {
   }
   program.inputs = {0};
   program.outputs = {1};
-  program.steps = {{integer::QuantizedLinear{1, kInputs, kOutputs, product}, {0}, 1}};
+  program.steps = {{integer::QuantizedLinear{1, kColumns, kTargets, product}, {0}, 1}};
   return program;
 }
 
@@ -91,7 +91,7 @@ std::vector<float> rows_for(const Ends& ends) {
   Random random(5);
   const double scale = static_cast<double>(ends.input.scale[0]);
   const auto add = [&](float z) {
-    const size_t f = rows.size() % static_cast<size_t>(kInputs);
+    const size_t f = rows.size() % static_cast<size_t>(kColumns);
     const bool has = !ends.features.empty();
     const size_t of = has ? f % ends.features.scale.size() : 0;
     rows.push_back(has ? integer::raw_value(z, ends.features.offset[of], ends.features.scale[of])
@@ -106,7 +106,7 @@ std::vector<float> rows_for(const Ends& ends) {
     }
   }
   for (const float far : {1e6f, -1e6f, 1e30f, -1e30f, 0.0f, -0.0f}) add(far);
-  rows.resize(rows.size() / kInputs * kInputs);
+  rows.resize(rows.size() / kColumns * kColumns);
   return rows;
 }
 
@@ -132,18 +132,18 @@ TEST_CASE("an exported header encodes rows and decodes outputs like the engine",
     const integer::Program program = network(ends);
     const IntegerModel model(program);
     const std::vector<float> rows = rows_for(ends);
-    const size_t n = rows.size() / kInputs;
+    const size_t n = rows.size() / kColumns;
     std::vector<uint8_t> codes(rows.size());
     std::vector<int32_t> outside(n);
     for (size_t i = 0; i < n; ++i) {
-      outside[i] =
-          static_cast<int32_t>(integer::encode_input(std::span(rows).subspan(i * kInputs, kInputs),
-                                                     ends.input,
-                                                     ends.features,
-                                                     std::span(codes).subspan(i * kInputs, kInputs),
-                                                     "test"));
+      outside[i] = static_cast<int32_t>(
+          integer::encode_input(std::span(rows).subspan(i * kColumns, kColumns),
+                                ends.input,
+                                ends.features,
+                                std::span(codes).subspan(i * kColumns, kColumns),
+                                "test"));
     }
-    std::vector<float> reals(n * kOutputs);
+    std::vector<float> reals(n * kTargets);
     model.run(rows, reals, Outside::kSaturate);
 
     const TemporaryFolder folder;
