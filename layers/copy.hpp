@@ -29,9 +29,14 @@ void copy_into(const Module& from, Module& to);
 template <class Make>
 requires std::derived_from<std::decay_t<std::invoke_result_t<Make&>>, Module>
 auto copy(const Module& net, Make&& make) {
-  const Generator before = default_generator();
-  auto result = make();
-  default_generator() = before;
+  struct Restored {
+    Generator before = default_generator();
+    ~Restored() { default_generator() = before; }
+  };
+  auto result = [&] {
+    const Restored generator;
+    return make();
+  }();
   copy_into(net, result);
   return result;
 }

@@ -36,6 +36,24 @@ void check(const Normalization& n, int64_t channels) {
   }
 }
 
+/// A mean in other units than x, such as one of bytes where x is in [0, 1], is a mistake.
+void check_units(const Normalization& n, const Tensor& example) {
+  const auto codes = example.source_codes();
+  if (codes == nullptr || codes->features != nullptr) return;
+  const Range range = codes->params.float_range();
+  for (const float mean : n.mean) {
+    if (mean >= range.min && mean <= range.max) continue;
+    throw DataError(kWhere,
+                    "a mean of ",
+                    mean,
+                    " lies outside of the example's range [",
+                    range.min,
+                    ", ",
+                    range.max,
+                    "]: give mean and deviation in the units of the network's input");
+  }
+}
+
 double at(const std::vector<float>& numbers, int64_t channel) {
   return static_cast<double>(numbers[numbers.size() == 1 ? 0 : static_cast<size_t>(channel)]);
 }
@@ -117,6 +135,10 @@ void fold_normalization(Module& net, const Tensor& example, const Normalization&
   check_examples(kWhere, {example});
   const int64_t channels = example.shape().back();
   check(normalization, channels);
+  check_units(normalization, example);
+  if (!net.slots().inputs.empty())
+    throw GraphError(net.label(),
+                     "is prepared: call fold_normalization before prepare_qat or prepare_ptq");
   First first = first_layer(net, example);
   const std::string& where = first.name.empty() ? net.label() : first.name;
   if (first.pads && !first.has_ones) {
@@ -141,6 +163,15 @@ void fold_normalization(Module& net, const Tensor& example, const Normalization&
   if (first.groups == 1 && given % channels != 0)
     throw GraphError(where, given, " inputs are no multiple of the ", channels, " channels of x");
   float* const weight = first.weight.mutable_data();
+  if (first.has_ones) {
+    for (int64_t row = 0; row < outputs * taps; ++row) {
+      if (weight[row * inputs + given] == 0.0f) continue;
+      throw GraphError(where,
+                       "a weight of the channel of ones is ",
+                       weight[row * inputs + given],
+                       ", expected 0: set these weights to 0, and fold only once");
+    }
+  }
   for (int64_t o = 0; o < outputs; ++o) {
     const int64_t first_channel = o / (outputs / first.groups) * inputs;
     double shift = 0.0;

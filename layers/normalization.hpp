@@ -24,11 +24,12 @@ struct Normalization {
 /// The first layer is a Conv2d, Conv1d or Linear, also after a Flatten or Reshape. Its padding
 /// would be wrong: zeros of z are the mean of x. With OnesChannel before it, it may pad: then the
 /// weights of the ones, 0 before, become -sum of weight * mean / deviation for each tap.
-/// example: a batch of x, [N, ..., C]; only its shape matters.
-/// Throws: DataError unless mean and deviation have one number or one for each channel, all finite
-/// and deviations positive; GraphError if the first layer is none of these, is prepared for
-/// quantization, shares its weight, pads, or has neither a bias nor a batch norm. On an error,
-/// nothing changes.
+/// example: a batch of x, [N, ..., C]. If it has codes, the means must lie in their range.
+/// Throws: DataError unless mean and deviation have one number or one for each channel, all finite,
+/// deviations positive, and means within the example's range; GraphError if the first layer is none
+/// of these, shares its weight, pads, or has neither a bias nor a batch norm, if the weights of the
+/// ones are not 0, or if the network is prepared for quantization. On an error, nothing changes. A
+/// second call folds a second time: without OnesChannel, this cannot be noticed.
 void fold_normalization(Module& net, const Tensor& example, const Normalization& normalization);
 
 }  // namespace quantrain

@@ -77,7 +77,8 @@ class TensorAccess {
 
   /// The domain of parameter x: the least value of each element. Optimizer::step() raises elements
   /// that its update left below. An operation whose parameter has a domain, such as a learned
-  /// scale, sets the values in each backward pass. Null: any value is allowed.
+  /// scale, sets the values in each backward pass; those of the last one count. Null: any value is
+  /// allowed.
   using Least = std::shared_ptr<const std::vector<float>>;
   static const Least& least(const Tensor& x);
   static void set_least(const Tensor& x, Least least);

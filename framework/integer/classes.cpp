@@ -13,7 +13,8 @@ std::vector<int32_t> class_factors(const Value& output) {
   const double largest = *std::max_element(output.scale.begin(), output.scale.end());
   std::vector<int32_t> factors(output.scale.size());
   for (size_t c = 0; c < factors.size(); ++c)
-    factors[c] = static_cast<int32_t>(std::llround(0x1p30 * (output.scale[c] / largest)));
+    factors[c] =
+        static_cast<int32_t>(std::max(1LL, std::llround(0x1p30 * (output.scale[c] / largest))));
   return factors;
 }
 

@@ -63,8 +63,9 @@ class IntegerModel {
   /// outside: by default, values of which more than half saturate are refused.
   /// Throws: ShapeError if x does not hold whole samples, y does not have output_size() integers for
   /// each of them, or the network has several inputs or outputs; DataError like quantize_input(),
-  /// or if `outside` refuses the values of an input. Values are converted, and refused, by chunks
-  /// of kChunk samples; then y holds only the results of earlier chunks.
+  /// or if `outside` refuses the values of an input; kRefuseMost counts all values of the call.
+  /// Values are converted by chunks of kChunk samples. On a DataError, y holds the results of the
+  /// chunks before the one in which the error was found.
   int64_t run(std::span<const float> x,
               std::span<int32_t> y,
               Outside outside = Outside::kRefuseMost) const;

@@ -72,7 +72,8 @@ struct IntegerModel::Saturation {
   }
 
   Outside outside;
-  int64_t samples = 0;
+  int64_t samples = 0;  // so far
+  int64_t call = 0;     // samples of the whole call
   Few<int64_t> of_input;
 };
 
@@ -189,6 +190,9 @@ void IntegerModel::run_all(std::span<const std::span<const Input>> x,
   for (size_t i = 0; i < y.size(); ++i) y_sizes[i] = y[i].size();
   const int64_t n = samples(x_sizes, y_sizes);
   if (n == 0) return;
+  if constexpr (std::is_same_v<Input, float>) {
+    if (saturation->call == 0) saturation->call = n;
+  }
   const DefaultRounding rounding;
   const Program& p = ready_->program;
   const std::vector<int64_t>& output_elements = ready_->output_elements;
@@ -218,7 +222,7 @@ void IntegerModel::run_all(std::span<const std::span<const Input>> x,
     const auto codes = [&](size_t i, int64_t samples, uint8_t* place) {
       return place + ready_->plan.offset(p.inputs[i], samples);
     };
-    // All inputs are converted before the first step runs: if a value is NaN, y does not change.
+    // All inputs of a chunk are converted before its first step runs.
     if constexpr (std::is_same_v<Input, float>) {
       for_tasks([&](int64_t begin, int64_t samples, uint8_t* place) {
         for (size_t i = 0; i < x.size(); ++i) {
@@ -230,7 +234,11 @@ void IntegerModel::run_all(std::span<const std::span<const Input>> x,
         }
       });
       saturation->samples += count;
-      for (size_t i = 0; i < x.size(); ++i) {
+      // Whether most values saturate is known after the last sample; a refusal must not depend on
+      // the order of the samples.
+      const bool known =
+          saturation->samples == saturation->call || saturation->outside == Outside::kRefuse;
+      for (size_t i = 0; known && i < x.size(); ++i) {
         check_saturated(saturation->of_input[i],
                         saturation->samples * ready_->input_elements[i],
                         saturation->outside,
@@ -307,6 +315,7 @@ void IntegerModel::classify_all(std::span<const Input> x,
   if (n == 0) return;
   const size_t sample = x.size() / static_cast<size_t>(n);
   const size_t rows = classes.size() / static_cast<size_t>(n);
+  if constexpr (std::is_same_v<Input, float>) saturation->call = n;
   Buffer<int32_t> logits(std::min(n, kChunk) * output_size());
   for (int64_t left = n; left > 0; left -= kChunk) {
     const auto some = static_cast<size_t>(std::min(left, kChunk));

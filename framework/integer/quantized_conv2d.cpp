@@ -1,10 +1,13 @@
 #include "framework/integer/quantized_conv2d.hpp"
 
+#include "framework/core/error.hpp"
+
 namespace quantrain::integer {
 
 void QuantizedConv2d::validate(std::string_view where) const {
   check_window(where, shape);
-  check_size(where, {1 - shape.end_h - shape.end_w});  // only pools have padding at the end
+  if (shape.end_h != 0 || shape.end_w != 0)
+    throw ShapeError(where, "only pools may have more padding at the end than at the beginning");
   integer::validate(product, shape.o, shape.reduction(), where);
 }
 

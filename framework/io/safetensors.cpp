@@ -84,7 +84,8 @@ Placed parse_entry(std::string_view name, JsonValue json, int64_t data_size) {
       std::find_if(std::begin(kAllDTypes), std::end(kAllDTypes), [&](DType d) {
         return dtype_json->text() == dtype_name(d);
       });
-  if (dtype == std::end(kAllDTypes)) malformed("\"", name, "\": unsupported dtype ", *dtype_json);
+  if (dtype == std::end(kAllDTypes))
+    malformed("\"", name, "\": unsupported dtype ", *dtype_json, " (floats must be F32)");
 
   const std::vector<int64_t> offsets = to_integers(*offsets_json, name, "data_offsets");
   if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > data_size) {

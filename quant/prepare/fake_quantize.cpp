@@ -211,9 +211,10 @@ void FakeQuantize::calibrate(const Tensor& x) {
     throw QuantError(place(type()),
                      "the parameters of this FakeQuantize were given, so it cannot be calibrated");
   if (phase() == Phase::kFrozen) {
-    throw QuantError(place(type()),
-                     "FakeQuantize is frozen, and its range stays: set_phase(Phase::kTraining) "
-                     "lets it move, and a Calibration chooses it anew");
+    throw QuantError(
+        place(type()),
+        "FakeQuantize is frozen, and its range stays: set_phase(Phase::kTraining) "
+        "lets it move, and a Calibration chooses it anew, unless its scale is learned");
   }
   observe(x);
   choose();

@@ -184,8 +184,13 @@ void prepare(Module& net,
   if (purpose == Purpose::kCalibration) freeze(net);
   net.slots().prepare_again = [inputs, config, purpose](const Module& from, Module& to) {
     prepare(to, inputs, config, purpose);
-    const auto* const input = dynamic_cast<const Phased*>(from.slots().inputs[0].get());
-    if (input != nullptr) set_simulation(to, input->simulation());
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const auto* const given = dynamic_cast<const InputQuantize*>(from.slots().inputs[i].get());
+      auto* const own = dynamic_cast<InputQuantize*>(to.slots().inputs[i].get());
+      if (given == nullptr || own == nullptr) continue;
+      if (i == 0) set_simulation(to, given->simulation());
+      own->set_outside(given->outside());
+    }
   };
 }
 

@@ -107,7 +107,8 @@ class PartlyDeployedMode : SlotScope {
 
 struct CalibrationOptions {
   /// Whether ranges come from the values of this calibration alone. If false, all values that the
-  /// observers saw before count, too: those of training and of earlier calibrations.
+  /// observers saw before count, too: those of training and of earlier calibrations. A learned
+  /// scale stays as it is once it was set.
   bool anew = true;
 };
 

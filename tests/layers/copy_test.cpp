@@ -136,6 +136,19 @@ TEST_CASE("a copy of a prepared network computes the same integers", "[layers][c
   CHECK(bits_of(floats) == bits_of(net));
 }
 
+TEST_CASE("a copy saturates what the original saturates", "[layers][copy]") {
+  Sequential net = make_copied();
+  quant::QConfig config = quant::QConfig::int8();
+  config.input_range = {0.0f, 1.0f};
+  quant::prepare_qat(net, images(0), config);
+  net(images(1));
+  quant::set_outside(net, Outside::kSaturate);
+  Sequential other = copy(net, make_copied);
+  for (Sequential* some : {&net, &other}) some->eval();
+  const Tensor bright = random_tensor({6, 4, 4, 2}, 3, 2.0f, 3.0f);
+  CHECK(values(other(bright)) == values(net(bright)));
+}
+
 TEST_CASE("shared parameters stay shared in a copy", "[layers][copy]") {
   const auto make = [] {
     Linear first{3, 3};

@@ -1,6 +1,7 @@
 #include "layers/normalization.hpp"
 
 #include "framework/core/error.hpp"
+#include "framework/data/dataset.hpp"
 #include "layers/layers.hpp"
 #include "tests/tensors.hpp"
 
@@ -102,6 +103,9 @@ TEST_CASE("with a channel of ones, the first convolution may pad", "[layers][nor
   fold_normalization(net, images, kColours);
   const std::vector<float> folded = values(net(images));
   for (size_t i = 0; i < expected.size(); ++i) REQUIRE(std::abs(folded[i] - expected[i]) < 1e-5f);
+  const std::vector<float> once = values(conv.weight());
+  QUANTRAIN_CHECK_ERROR(fold_normalization(net, images, kColours), GraphError, "fold only once");
+  CHECK(values(conv.weight()) == once);
 }
 
 TEST_CASE("fold_normalization refuses what it cannot fold, and changes nothing",
@@ -136,6 +140,12 @@ TEST_CASE("fold_normalization refuses what it cannot fold, and changes nothing",
   });
   refuse(Sequential{Conv2d{3, 2}}, {{0.5f}, {0.0f}}, [&](auto& net, auto& n) {
     QUANTRAIN_CHECK_ERROR(fold_normalization(net, x, n), DataError, "a deviation not positive: 0");
+  });
+  const Dataset bytes({1, 6, 6, 3}, std::vector<uint8_t>(108, 7), {0}, 1);
+  refuse(Sequential{Conv2d{3, 2}}, {{123.7f}, {58.0f}}, [&](auto& net, auto& n) {
+    QUANTRAIN_CHECK_ERROR(fold_normalization(net, bytes.batch(0, 1).input, n),
+                          DataError,
+                          "a mean of 123.7 lies outside of the example's range [0, 1]");
   });
   const Conv2d first{3, 3, {.kernel = 1}};
   refuse(Sequential{Conv2d{first.weight(), first.bias(), {}},

@@ -1,5 +1,6 @@
 #include "framework/integer/input_encoding.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -251,7 +252,15 @@ TEST_CASE("calls on raw values count those that saturate, and refuse a batch of 
   std::fill_n(many.end() - 3, 3, 2.0f);
   CHECK(model.classify(many, many_classes) == 3);
   std::fill(many.begin(), many.end(), 2.0f);
-  QUANTRAIN_CHECK_ERROR(model.classify(many, many_classes), DataError, "768 of 768 values");
+  QUANTRAIN_CHECK_ERROR(model.classify(many, many_classes), DataError, "771 of 771 values");
+
+  // Whether a call is refused does not depend on the order of its samples.
+  many.assign(600 * 3, 0.5f);
+  many_classes.resize(600);
+  std::fill_n(many.begin(), 256 * 3, 2.0f);
+  CHECK(model.classify(many, many_classes) == 768);
+  std::reverse(many.begin(), many.end());
+  CHECK(model.classify(many, many_classes) == 768);
 }
 
 TEST_CASE("each of several inputs is refused by its own values", "[integer][input]") {
