@@ -83,6 +83,9 @@ struct LayerDiagnosis {
   std::optional<QParams> params{};  ///< of the codes; empty for accumulators
   bool learned = false;             ///< whether the range's scale is learned
   ValueDistribution floats;         ///< empty if the float pass has no such value
+  /// Of an input: percentile_range() of its values, so with the middle 99 % of each feature and
+  /// room around them. Values beyond it are spikes.
+  Range usual{};
 
   double snr_alone = 0.0;        ///< only this layer's weights and output are quantized; decibels
   double snr_accumulated = 0.0;  ///< everything is quantized
@@ -103,6 +106,7 @@ struct LayerDiagnosis {
   int64_t codes = 0;           ///< number of codes; 0 for accumulators
   double codes_central = 0.0;  ///< codes within floats.central
   double codes_range = 0.0;    ///< codes within floats.range
+  double codes_usual = 0.0;    ///< codes within `usual`; 0 if it is not an input
 
   int64_t channels = 0;                 ///< along the last axis
   std::vector<Range> channel_ranges{};  ///< of the float values; empty if there are none

@@ -64,6 +64,10 @@ void write(JsonWriter& json, const LayerDiagnosis& layer) {
       json.member("saturation_share", layer.saturation_share);
       json.member("codes_central", layer.codes_central);
       json.member("codes_range", layer.codes_range);
+      if (layer.is_input) {
+        json.member("usual", [&] { write(json, layer.usual); });
+        json.member("codes_usual", layer.codes_usual);
+      }
       json.member("channel_ranges", [&] {
         json.list([&] {
           for (const Range& range : layer.channel_ranges) write(json, range);

@@ -30,8 +30,8 @@ struct Finding {
   double number = 0.0;    ///< the measure that made it a finding; cause says what it is
   /// The bits of precision that the values lose by it. Findings are sorted by it.
   double bits_lost = 0.0;
-  std::string cause;
-  std::string advice;  ///< one step, with the call to write
+  std::string cause{};
+  std::string advice{};  ///< one step, with the call to write
 
   friend bool operator==(const Finding&, const Finding&) = default;
 };

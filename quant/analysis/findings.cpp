@@ -15,6 +15,8 @@ constexpr double kFewCodes = 16.0;
 // Fewer codes than that of the input's 256 waste two bits and more: the range was declared for
 // other data.
 constexpr double kSmallPart = 1.0 / 4.0;
+// The range without spikes is at least a bit narrower.
+constexpr double kSpikes = 2.0;
 // If more of the input saturates, it is not a few spikes: the data have another scale.
 constexpr double kMostSaturate = 0.1;
 // A clipped value is cut to less than two thirds of itself.
@@ -119,17 +121,19 @@ class Finder {
                  "classes, Range" +
                      braced(floats.range) + ")");
     }
-    if (layer.codes_central < kFewCodes && floats.central.max > floats.central.min) {
+    if (layer.codes_central < kFewCodes && layer.codes_range > kSpikes * layer.codes_usual) {
       return add(FindingKind::kInputSpikes,
                  layer,
                  layer.codes_central,
-                 std::log2(codes / layer.codes_central),
+                 std::log2(layer.codes_range / layer.codes_usual),
                  "99 % of the values lie in " + range_text(floats.central) + ", on " +
                      number_text(layer.codes_central) + " of " + number_text(codes) +
                      " codes, because a few reach " + range_text(floats.range),
-                 "cut the range and let spikes saturate: Dataset::from_floats(shape, values, "
-                 "labels, classes, Range" +
-                     braced(floats.central) + ", features, Outside::kSaturate)");
+                 "let only spikes saturate: features = fit_percentiles(rows, columns), range = "
+                 "percentile_range(rows, features), Dataset::from_floats(shape, rows, labels, "
+                 "classes, range, features, Outside::kSaturate), and train. For the network as it "
+                 "is, keep its features and use Range" +
+                     braced(layer.usual));
     }
   }
 

@@ -8,9 +8,11 @@
 
 #include "framework/core/error.hpp"
 #include "framework/core/rounding.hpp"
+#include "framework/data/features.hpp"
 #include "layers/record_graph.hpp"
 #include "quant/analysis/batch_part.hpp"
 #include "quant/analysis/pairing.hpp"
+#include "quant/analysis/spread.hpp"
 #include "quant/prepare/scopes.hpp"
 
 namespace quantrain::quant {
@@ -19,6 +21,8 @@ namespace {
 // Samples that run together. The recorded passes keep all values of these samples.
 constexpr int64_t kPart = 64;
 constexpr int64_t kMostKept = 1 << 14;  // floats of a sample that a report keeps
+// Values of an input that are kept for its percentiles, unless one row of each sample has more.
+constexpr int64_t kPercentileValues = 1 << 22;
 
 /// While it lives, the inputs refuse no values, because the report shall say which saturate.
 class SaturatingInputs {
@@ -127,6 +131,7 @@ void Measurement::add(const Part& part) {
             : paired(deployed, node, floats);
     if (in_float.defined()) {
       row.tally.add(in_float, node.output, codes);
+      if (row.layer.is_input) keep_rows(row, in_float);
     } else {
       row.tally.add(node.output, codes);
     }
@@ -216,6 +221,20 @@ Measurement::Row Measurement::make_row(const Graph& deployed,
     }
   }
   return row;
+}
+
+void Measurement::keep_rows(Row& row, const Tensor& input) const {
+  const int64_t columns = last_extent(input.shape());
+  const int64_t rows = input.elements() / input.dim(0) / columns;
+  const std::vector<int64_t> picked =
+      spread(rows, std::max<int64_t>(1, kPercentileValues / options_.samples / columns));
+  const Floats x = input.floats();
+  for (int64_t i = 0; i < input.dim(0); ++i) {
+    for (const int64_t at : picked) {
+      const float* const first = x.data() + (i * rows + at) * columns;
+      row.kept.insert(row.kept.end(), first, first + columns);
+    }
+  }
 }
 
 void Measurement::add_alone(const Part& part) {
@@ -371,6 +390,12 @@ Diagnosis Measurement::finish() {
   double all = 0.0;
   for (Row& row : rows_) {
     LayerDiagnosis& layer = row.layer;
+    if (layer.is_input) {
+      const auto columns = static_cast<size_t>(row.tally.channels());
+      const InputFeatures none{std::vector<float>(columns, 0.0f),
+                               std::vector<float>(columns, 1.0f)};
+      layer.usual = percentile_range(row.kept, none);
+    }
     row.tally.describe(layer);
     layer.snr_alone = row.alone.decibels();
     double own = 0.0;

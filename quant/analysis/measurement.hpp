@@ -36,7 +36,8 @@ class Measurement {
     LayerDiagnosis layer;
     Tally tally;
     std::vector<Phased*> slots;
-    int product = -1;  // node of the product in a deployed pass
+    int product = -1;         // node of the product in a deployed pass
+    std::vector<float> kept;  // rows of an input, for its percentiles
     SignalNoise alone;
     std::vector<SignalNoise> at_outputs;  // the noise of this layer alone
   };
@@ -49,6 +50,7 @@ class Measurement {
   void start(const Graph& deployed, const Graph& floats, const Lowered& lowered);
   Row make_row(const Graph& deployed, const Lowered& lowered, size_t value) const;
   void add(const Part& part);
+  void keep_rows(Row& row, const Tensor& input) const;
   void add_alone(const Part& part);
   void add_integers(const Graph& deployed, const Lowered& lowered, std::vector<Tensor>& outputs);
   void add_classes(const Part& part, const Tensor& floats, const Tensor& sim, const Tensor& ints);

@@ -211,6 +211,7 @@ void Tally::describe(LayerDiagnosis& row) const {
     };
     row.codes_central = codes_in(row.floats.central);
     row.codes_range = codes_in(row.floats.range);
+    if (row.is_input) row.codes_usual = codes_in(row.usual);
   }
   const auto biggest = std::max_element(largest.begin(), largest.end());
   row.largest_channel = biggest - largest.begin();

@@ -32,6 +32,7 @@ double largest_to_median(std::vector<double> values);
 class Tally {
  public:
   Tally(std::string name, int64_t channels);
+  int64_t channels() const { return static_cast<int64_t>(channels_.size()); }
 
   /// Adds a batch: its float values and the values of its integers. codes: null for accumulators.
   /// Throws: DataError naming the layer if a value is NaN or infinite.

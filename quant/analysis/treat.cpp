@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <ostream>
 #include <utility>
 
@@ -18,40 +19,37 @@ namespace {
 
 // Channels up to this many times the median keep enough codes.
 constexpr float kEqualEnough = 4.0f;
+// Of a recall or an error to targets: what is noise.
+constexpr double kStandardErrors = 2.0;
 
-/// Plain floats, divided by a number, as codes of a range. Values outside saturate.
-class Recoded : public BatchSource {
+/// Plain floats, divided by a number and clipped to a range.
+class Changed : public BatchSource {
  public:
-  Recoded(std::shared_ptr<const BatchSource> source, Range range, float divisor)
-      : source_(std::move(source)),
-        params_(integer::input_params(range, "treat")),
-        divisor_(divisor) {}
+  Changed(std::shared_ptr<const BatchSource> source, float divisor, Range range)
+      : source_(std::move(source)), divisor_(divisor), range_(range) {}
 
   std::optional<int64_t> samples() const override { return source_->samples(); }
   bool any_order() const override { return source_->any_order(); }
   Reader read(const Pass& pass) const override {
-    return [reader = source_->read(pass), params = params_, divisor = divisor_](
+    return [reader = source_->read(pass), divisor = divisor_, range = range_](
                std::span<const int64_t> indices) {
       Batch batch = reader(indices);
       if (batch.size() == 0) return batch;
       const Floats x = batch.input.floats();
       std::vector<float> values(x.data(), x.data() + x.size());
-      for (float& value : values) value /= divisor;
-      auto codes = std::make_shared<Codes>();
-      codes->bytes = Buffer<uint8_t>(x.size());
-      codes->params = params;
-      integer::encode_input(
-          values, params, {}, {codes->bytes.data(), values.size()}, "treat", nullptr);
-      batch.input = Tensor::decoded(batch.input.shape(), std::move(codes));
+      for (float& value : values) value = std::clamp(value / divisor, range.min, range.max);
+      batch.input = Tensor::from(batch.input.shape(), values);
       return batch;
     };
   }
 
  private:
   std::shared_ptr<const BatchSource> source_;
-  QParams params_;
   float divisor_;
+  Range range_;
 };
+
+constexpr float kLargest = std::numeric_limits<float>::max();
 
 bool has_codes(const DataLoader& data) { return input_codes((*data.begin()).input) != nullptr; }
 
@@ -89,14 +87,19 @@ class Attempt {
         finding_(treatment.finding),
         floats_(float_copy(net, recipe)),
         config_(recipe.config),
-        data_(data) {}
+        data_(data),
+        calibration_(data) {}
 
   void run(const DiagnoseOptions& options) {
     change();
     if (recipe_.train) recipe_.train(*floats_);
-    prepare_ptq(*floats_, (*data_.begin()).inputs(), config_);
-    calibrate(*floats_, data_);
+    prepare_ptq(*floats_, (*calibration_.begin()).inputs(), config_);
+    calibrate(*floats_, calibration_);
     treatment_.after = diagnose(*floats_, data_, options);
+    if (finding_.kind == FindingKind::kUnequalOutputs) {
+      for (OutputDiagnosis& output : treatment_.after.outputs)  // the targets have another unit
+        output.target_rmse_float = output.target_rmse_integers = std::nullopt;
+    }
     treatment_.config = config_;
     treatment_.net = std::move(floats_);
   }
@@ -112,7 +115,7 @@ class Attempt {
 
   void change() {
     switch (finding_.kind) {
-      case FindingKind::kInputSpikes: return encode(layer().floats.central, 1.0f);
+      case FindingKind::kInputSpikes: return encode(layer().usual, 1.0f);
       case FindingKind::kInputNormalization: return normalize();
       case FindingKind::kRareCutOff:
         if (layer().is_input) return encode(layer().floats.range, 1.0f);
@@ -137,31 +140,52 @@ class Attempt {
     }
   }
 
-  /// Codes of another range, from raw values divided by a number.
+  /// Another range for the input's values, divided by a number.
   void encode(Range range, float divisor) {
-    if (recipe_.encode != nullptr) {
-      data_ = recipe_.encode(range);
-    } else if (!has_codes(given_)) {
-      data_ =
-          DataLoader{std::make_shared<Recoded>(given_.source(), range, divisor), given_.options()};
+    if (!has_codes(given_)) {
+      const auto changed = [&](Range kept) {
+        return DataLoader{std::make_shared<Changed>(given_.source(), divisor, kept),
+                          given_.options()};
+      };
+      data_ = changed({-kLargest, kLargest});
+      const Range codes = integer::input_params(range, "treat").float_range();
+      calibration_ = changed({std::max(range.min, codes.min), std::min(range.max, codes.max)});
+      config_.input_range = range;
+    } else if (recipe_.encode != nullptr) {
+      data_ = calibration_ = recipe_.encode(range);
+      config_.input_range.reset();
+      treatment_.encoded_again = true;
     } else {
       throw QuantError("treat",
                        "the data are codes of another range: set Recipe::encode, which encodes the "
                        "raw values for a range");
     }
-    config_.input_range.reset();
     treatment_.done = "the input's range is [" + number_text(range.min) + ", " +
                       number_text(range.max) + ']' +
                       (divisor == 1.0f ? "" : ", values divided by " + number_text(divisor));
   }
 
   void normalize() {
+    if (layer().saturated() == 0.0) return encode(layer().floats.range, 1.0f);
     const Range covered = layer().params->float_range();
     const Range seen = layer().floats.range;
-    if (layer().saturated() == 0.0) return encode(seen, 1.0f);
-    encode(covered,
-           std::max(seen.max / std::max(covered.max, 1e-30f),
-                    covered.min < 0.0f ? seen.min / covered.min : 0.0f));
+    const float half_step = 0.5f * layer().params->scale[0];
+    const auto ratio = [&](float value, float limit) {
+      if (value <= half_step) return 0.0f;
+      if (limit > 0.0f) return value / limit;
+      throw QuantError(finding_.layer,
+                       "values reach [",
+                       seen.min,
+                       ", ",
+                       seen.max,
+                       "], and the range [",
+                       covered.min,
+                       ", ",
+                       covered.max,
+                       "] ends at 0, so no factor brings them into it: declare their range and "
+                       "train for it");
+    };
+    encode(covered, std::max(ratio(seen.max, covered.max), ratio(-seen.min, -covered.min)));
   }
 
   void shift() {
@@ -255,11 +279,59 @@ class Attempt {
   std::unique_ptr<Module> floats_;
   QConfig config_;
   DataLoader data_;
+  DataLoader calibration_;  // the same, clipped to the range of the input
 };
+
+Treatment treated(Module& net,
+                  const DataLoader& data,
+                  const Finding& finding,
+                  const Diagnosis& before,
+                  const Recipe& recipe,
+                  const DiagnoseOptions& options) {
+  Treatment treatment;
+  treatment.finding = finding;
+  treatment.before = before;
+  Attempt(net, data, treatment, recipe).run(options);
+  return treatment;
+}
+
+int64_t samples_of(const ConfusionMatrix& matrix, int64_t label) {
+  int64_t samples = 0;
+  for (int64_t p = 0; p < matrix.classes(); ++p) samples += matrix.count(label, p);
+  return samples;
+}
 
 }  // namespace
 
+std::vector<std::string> Treatment::worse() const {
+  std::vector<std::string> all;
+  if (before.classes && after.classes) {
+    const ConfusionMatrix& was = before.classes->integers;
+    const ConfusionMatrix& is = after.classes->integers;
+    for (int64_t c = 0; c < was.classes(); ++c) {
+      const auto n = static_cast<double>(samples_of(was, c));
+      if (n == 0.0) continue;
+      // One sample more on each side, so that a recall of 1 has an error, too.
+      const double p = (n * was.recall(c) + 1.0) / (n + 2.0);
+      if (was.recall(c) - is.recall(c) > kStandardErrors * std::sqrt(p * (1.0 - p) / n))
+        all.push_back("recall of class " + std::to_string(c));
+    }
+  }
+  // The relative standard error of a root mean square of n normal values is 1 / sqrt(2 n).
+  const double growth =
+      1.0 +
+      kStandardErrors / std::sqrt(2.0 * static_cast<double>(std::max<int64_t>(before.samples, 1)));
+  for (size_t i = 0; i < std::min(before.outputs.size(), after.outputs.size()); ++i) {
+    const std::optional<double>& was = before.outputs[i].target_rmse_integers;
+    const std::optional<double>& is = after.outputs[i].target_rmse_integers;
+    if (was && is && *is > growth * *was)
+      all.push_back("error of " + after.outputs[i].name + " to its target");
+  }
+  return all;
+}
+
 bool Treatment::cured() const {
+  if (!refusal.empty() || !worse().empty()) return false;
   return std::none_of(after.findings.begin(), after.findings.end(), [&](const Finding& other) {
     return other.kind == finding.kind && other.layer == finding.layer;
   });
@@ -270,11 +342,7 @@ Treatment treat(Module& net,
                 const Finding& finding,
                 const Recipe& recipe,
                 const DiagnoseOptions& options) {
-  Treatment treatment;
-  treatment.finding = finding;
-  treatment.before = diagnose(net, data, options);
-  Attempt(net, data, treatment, recipe).run(options);
-  return treatment;
+  return treated(net, data, finding, diagnose(net, data, options), recipe, options);
 }
 
 std::vector<Treatment> treat(Module& net,
@@ -283,30 +351,58 @@ std::vector<Treatment> treat(Module& net,
                              const Recipe& recipe,
                              const DiagnoseOptions& options) {
   std::vector<Treatment> all;
-  for (const Finding& finding : report.findings)
-    all.push_back(treat(net, data, finding, recipe, options));
+  if (!report.findings.empty()) float_copy(net, recipe);  // a wrong recipe treats nothing
+  for (const Finding& finding : report.findings) {
+    try {
+      all.push_back(treated(net, data, finding, report, recipe, options));
+    } catch (const Error& error) {
+      Treatment& refused = all.emplace_back();
+      refused.finding = finding;
+      refused.before = report;
+      refused.refusal = error.what();
+    }
+  }
   return all;
 }
 
 std::ostream& operator<<(std::ostream& stream, const Treatment& treatment) {
-  stream << to_string(treatment.finding.kind) << " in \"" << treatment.finding.layer
-         << "\": " << treatment.done << (treatment.cured() ? "\n" : " (still found)\n");
+  const Diagnosis& before = treatment.before;
+  const Diagnosis& after = treatment.after;
+  const std::string& layer = treatment.finding.layer;
+  stream << to_string(treatment.finding.kind) << " in \"" << layer << "\": ";
+  if (!treatment.refusal.empty()) return stream << "not treated: " << treatment.refusal << '\n';
+  stream << treatment.done;
+  if (const std::vector<std::string> worse = treatment.worse(); !worse.empty()) {
+    stream << " (worse: ";
+    for (size_t i = 0; i < worse.size(); ++i) stream << (i == 0 ? "" : ", ") << worse[i];
+    stream << ')';
+  } else if (!treatment.cured()) {
+    stream << " (still found)";
+  }
+  stream << '\n';
   TextTable table("lrr");
   table.add({"", "before", "after"});
-  const LayerDiagnosis& before = treatment.before.layer(treatment.finding.layer);
-  const LayerDiagnosis& after = treatment.after.layer(treatment.finding.layer);
-  table.add({treatment.finding.layer + ", dB",
-             number_text(before.snr_accumulated),
-             number_text(after.snr_accumulated)});
-  for (size_t i = 0; i < treatment.after.outputs.size(); ++i) {
-    table.add({treatment.after.outputs[i].name + ", rmse / spread",
-               number_text(treatment.before.outputs[i].relative),
-               number_text(treatment.after.outputs[i].relative)});
+  const auto row = [&](const std::string& name, double was, double is) {
+    table.add({name, number_text(was), number_text(is)});
+  };
+  if (!treatment.encoded_again) {
+    row(layer + ", dB", before.layer(layer).snr_accumulated, after.layer(layer).snr_accumulated);
+    for (size_t i = 0; i < after.outputs.size(); ++i)
+      row(after.outputs[i].name + ", rmse / spread",
+          before.outputs[i].relative,
+          after.outputs[i].relative);
   }
-  if (treatment.before.classes && treatment.after.classes) {
-    table.add({"accuracy",
-               number_text(treatment.before.classes->integers.accuracy()),
-               number_text(treatment.after.classes->integers.accuracy())});
+  for (size_t i = 0; i < after.outputs.size(); ++i) {
+    const std::optional<double>& was = before.outputs[i].target_rmse_integers;
+    const std::optional<double>& is = after.outputs[i].target_rmse_integers;
+    if (was && is) row(after.outputs[i].name + ", rmse to target", *was, *is);
+  }
+  if (before.classes && after.classes) {
+    const ConfusionMatrix& was = before.classes->integers;
+    const ConfusionMatrix& is = after.classes->integers;
+    row("accuracy", was.accuracy(), is.accuracy());
+    for (int64_t c = 0; c < was.classes(); ++c)
+      row("recall of class " + std::to_string(c), was.recall(c), is.recall(c));
   }
   return stream << table;
 }

@@ -19,7 +19,8 @@ struct Recipe {
   QConfig config;  ///< with which the network was prepared
   /// The data with another range of the input, such as
   ///   .encode = [&](Range range) { return DataLoader{Dataset::from_floats(.., range, ..)}; }
-  /// Only needed where the advice is another range, and the data are codes.
+  /// Only needed where the advice is another range, and the data are codes. Values outside of the
+  /// range shall saturate.
   std::function<DataLoader(Range)> encode = nullptr;
   /// Trains the changed float network. Empty: no training.
   std::function<void(Module&)> train = nullptr;
@@ -33,14 +34,25 @@ struct Treatment {
   std::shared_ptr<Module> net;  ///< the treated network, prepared, calibrated and frozen
   Diagnosis before;
   Diagnosis after;
+  /// Why the advice could not be followed. Then there is no net, and `after` is empty.
+  std::string refusal{};
+  /// Whether Recipe::encode made the data of `after`. Its float values are then those of the new
+  /// codes, which may be clipped. Only recall and errors to targets show what the range costs.
+  bool encoded_again = false;
 
-  /// Whether `after` no longer has a finding of this kind in this layer.
+  /// Classes whose recall fell by more than two standard errors, and outputs whose error to the
+  /// target grew by more than that: "recall of class 1", "error of output[0] to its target".
+  std::vector<std::string> worse() const;
+  /// Whether the advice was followed, `after` no longer has a finding of this kind in this layer,
+  /// and nothing is worse().
   bool cured() const;
 };
 
 /// Follows the advice of a finding on a copy: makes the network in float, copies the state, changes
 /// what the finding says, prepares it by prepare_ptq, calibrates it with the data, and diagnoses
 /// again. A network that was trained in QAT is so compared with its quantization without training.
+/// If the range of the input changes and the data are plain floats, `after` compares with the float
+/// network on the values before they saturate.
 /// `net` is left as it was. Parameters may change so that the float network still computes the same
 /// (channels divided by a factor that the next layer multiplies back; an offset moved into the next
 /// layer's bias). Two treatments change what it computes: outputs of unequal size are divided by
@@ -52,14 +64,17 @@ Treatment treat(Module& net,
                 const Finding& finding,
                 const Recipe& recipe,
                 const DiagnoseOptions& options = {});
-/// Treats each finding of a report, each on a copy of its own.
+/// Treats each finding of a report of diagnose(net, data, options), each on a copy of its own. If a
+/// finding cannot be treated, its Treatment::refusal says why, and the others are treated.
+/// Throws: GraphError if recipe.make is null or makes another network.
 std::vector<Treatment> treat(Module& net,
                              const DataLoader& data,
                              const Diagnosis& report,
                              const Recipe& recipe,
                              const DiagnoseOptions& options = {});
 
-/// Prints what was done, and the layer's and the outputs' numbers before and after.
+/// Prints what was done, and numbers before and after: of the layer and the outputs (unless the
+/// data were encoded again), errors to targets, accuracy and the recall of each class.
 std::ostream& operator<<(std::ostream& stream, const Treatment& treatment);
 
 }  // namespace quantrain::quant
