@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "framework/autograd/tensor.hpp"
 
@@ -8,5 +9,7 @@ namespace quantrain::quant {
 
 /// Samples [first, first + n) of a batch [N, ...], with their codes if the batch has codes.
 Tensor batch_part(const Tensor& batch, int64_t first, int64_t n);
+/// The samples with these indices, in this order, with their codes if the batch has codes.
+Tensor batch_samples(const Tensor& batch, std::span<const int64_t> indices);
 
 }  // namespace quantrain::quant

@@ -1,10 +1,12 @@
 #include "quant/analysis/diagnose.hpp"
 
 #include <cmath>
+#include <vector>
 
 #include "framework/core/error.hpp"
 #include "quant/analysis/findings.hpp"
 #include "quant/analysis/measurement.hpp"
+#include "quant/analysis/spread.hpp"
 
 namespace quantrain::quant {
 
@@ -33,13 +35,61 @@ const LayerDiagnosis* Diagnosis::noisiest() const& {
   return most;
 }
 
-Diagnosis diagnose(Module& net, const DataLoader& data, const DiagnoseOptions& options) {
-  Measurement measurement(net, options);
-  for (const Batch& batch : data) {
-    measurement.add(batch);
-    if (measurement.full()) break;
+namespace {
+
+constexpr int64_t kRead = 64;  // samples at a time
+
+/// Positions of the samples to measure, in an order that begins with those for single layers.
+std::vector<int64_t> positions(int64_t n, const DiagnoseOptions& options) {
+  const std::vector<int64_t> picked = spread(n, options.samples);
+  std::vector<bool> is_first(picked.size(), false);
+  std::vector<int64_t> order;
+  for (const int64_t i : spread(std::ssize(picked), options.alone_samples)) {
+    is_first[static_cast<size_t>(i)] = true;
+    order.push_back(picked[static_cast<size_t>(i)]);
+  }
+  for (size_t i = 0; i < picked.size(); ++i) {
+    if (!is_first[i]) order.push_back(picked[i]);
+  }
+  return order;
+}
+
+/// Measures samples that are spread over the data, which can be read in any order.
+Diagnosis measure_spread(Measurement& measurement,
+                         const DataLoader& data,
+                         const DiagnoseOptions& options) {
+  const std::vector<int64_t> order = data.order();
+  const std::vector<int64_t> at = positions(std::ssize(order), options);
+  const LoaderOptions& own = data.options();
+  const BatchSource::Reader read = data.source()->read(
+      {.epoch = data.epoch(), .seed = own.seed, .augment = own.augment, .mixup = own.mixup});
+  std::vector<int64_t> indices;
+  for (size_t i = 0; i < at.size(); ++i) {
+    indices.push_back(order[static_cast<size_t>(at[i])]);
+    if (std::ssize(indices) < kRead && i + 1 < at.size()) continue;
+    measurement.add(read(indices));
+    indices.clear();
   }
   Diagnosis diagnosis = measurement.finish();
+  for (SampleDiagnosis& sample : diagnosis.worst)
+    sample.index = at[static_cast<size_t>(sample.index)];
+  return diagnosis;
+}
+
+}  // namespace
+
+Diagnosis diagnose(Module& net, const DataLoader& data, const DiagnoseOptions& options) {
+  Measurement measurement(net, options);
+  Diagnosis diagnosis;
+  if (data.samples() && data.source()->any_order()) {
+    diagnosis = measure_spread(measurement, data, options);
+  } else {
+    for (const Batch& batch : data) {
+      measurement.add(batch);
+      if (measurement.full()) break;
+    }
+    diagnosis = measurement.finish();
+  }
   diagnosis.findings = find(diagnosis);
   return diagnosis;
 }

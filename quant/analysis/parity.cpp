@@ -1,11 +1,9 @@
 #include "quant/analysis/parity.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <exception>
-#include <limits>
-#include <ostream>
+#include <span>
 
 #include "framework/autograd/graph.hpp"
 #include "framework/core/error.hpp"
@@ -13,8 +11,8 @@
 #include "framework/integer/classes.hpp"
 #include "framework/integer/dead_channels.hpp"
 #include "quant/analysis/batch_part.hpp"
-#include "quant/analysis/number_text.hpp"
 #include "quant/analysis/pairing.hpp"
+#include "quant/analysis/spread.hpp"
 #include "quant/lowering/lowering.hpp"
 #include "quant/prepare/input_quantize.hpp"
 #include "quant/prepare/prepare.hpp"
@@ -114,11 +112,17 @@ void add_cost(const GraphNode& node, const Tensor& in_float, LayerParity& result
   if (!in_float.defined()) return;
   const Floats values = in_float.floats();
   const Floats integers = node.output.floats();
+  const Shape& shape = in_float.shape();
+  if (result.is_output) result.channels.resize(static_cast<size_t>(shape[shape.rank() - 1]));
   result.floats += in_float.elements();
   for (int64_t i = 0; i < in_float.elements(); ++i) {
     const double change = static_cast<double>(integers[i]) - static_cast<double>(values[i]);
     result.signal += static_cast<double>(values[i]) * static_cast<double>(values[i]);
     result.noise += change * change;
+    if (result.channels.empty()) continue;
+    ParityCost& channel = result.channels[static_cast<size_t>(i) % result.channels.size()];
+    channel.signal += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+    channel.noise += change * change;
   }
   const bool has_range = node.type() == "fake_quantize" || node.type() == "input_quantize";
   if (!has_range || node.output.kind() != ValueKind::kCodes) return;
@@ -132,13 +136,17 @@ void add_cost(const GraphNode& node, const Tensor& in_float, LayerParity& result
 }
 
 // Samples that also run in float. Precision needs fewer than parity.
-constexpr int64_t kMeasured = 64;
+constexpr int64_t kMeasured = 256;
 
-/// Adds the costs to the layers of a chunk, whose steps have these nodes, from its first samples.
-void add_costs(Module& net, const std::vector<Tensor>& batches, Parity& parity) {
+/// Adds the costs to the layers of a chunk, whose steps have these nodes, from these samples.
+void add_costs(Module& net,
+               const std::vector<Tensor>& batches,
+               std::span<const int64_t> samples,
+               Parity& parity) {
+  if (samples.empty()) return;
+  parity.measured += std::ssize(samples);
   std::vector<Tensor> inputs;
-  for (const Tensor& batch : batches)
-    inputs.push_back(batch_part(batch, 0, std::min(kMeasured, batch.dim(0))));
+  for (const Tensor& batch : batches) inputs.push_back(batch_samples(batch, samples));
   const Graph graph = record_graph(net, inputs);
   const Lowered lowered = lower(graph, inputs);
   const Graph floats = [&] {
@@ -226,138 +234,40 @@ Parity verify_chunk(Module& net, const IntegerModel& model, const std::vector<Te
   return parity;
 }
 
-double share_equal(int64_t different, int64_t all) {
-  return all == 0 ? 1.0 : 1.0 - static_cast<double>(different) / static_cast<double>(all);
-}
-
 }  // namespace
-
-double LayerParity::saturated_share() const {
-  return floats == 0 ? 0.0 : static_cast<double>(saturated) / static_cast<double>(floats);
-}
-
-double LayerParity::signal_to_noise() const {
-  return noise == 0.0 ? std::numeric_limits<double>::infinity() : 10.0 * std::log10(signal / noise);
-}
-
-const LayerParity* Parity::most_saturated() const& {
-  const LayerParity* most = nullptr;
-  for (const LayerParity& layer : layers) {
-    if (layer.saturated_share() > (most == nullptr ? 0.0 : most->saturated_share())) most = &layer;
-  }
-  return most;
-}
-
-const LayerParity* Parity::noisiest() const& {
-  const LayerParity* most = nullptr;
-  for (const LayerParity& layer : layers) {
-    if (layer.noise == 0.0) continue;
-    if (most == nullptr || layer.signal_to_noise() < most->signal_to_noise()) most = &layer;
-  }
-  return most;
-}
-
-int64_t Parity::codes() const {
-  int64_t codes = 0;
-  for (const LayerParity& layer : layers) codes += layer.is_output ? 0 : layer.codes;
-  return codes;
-}
-
-int64_t Parity::codes_different() const {
-  int64_t different = 0;
-  for (const LayerParity& layer : layers) different += layer.is_output ? 0 : layer.different;
-  return different;
-}
-
-double Parity::codes_equal() const { return share_equal(codes_different(), codes()); }
-
-double Parity::logits_equal() const { return share_equal(logits_different, logits); }
-
-int64_t Parity::max_code_difference() const {
-  int64_t difference = 0;
-  for (const LayerParity& layer : layers)
-    difference = std::max(difference, layer.is_output ? 0 : layer.max_difference);
-  return difference;
-}
-
-std::string Parity::first_difference() const {
-  for (const LayerParity& layer : layers) {
-    if (layer.different != 0) return layer.name;
-  }
-  return codes_from_floats_different != 0 ? "raw values" : "";
-}
-
-void Parity::add(const Parity& other) {
-  if (layers.empty()) {
-    *this = other;
-    return;
-  }
-  if (other.layers.empty()) return;
-  if (other.layers.size() != layers.size()) {
-    throw GraphError("parity",
-                     "the results of ",
-                     other.layers.size(),
-                     " layers cannot be added to those of ",
-                     layers.size(),
-                     ": both must be of one network");
-  }
-  for (size_t i = 0; i < layers.size(); ++i) {
-    layers[i].codes += other.layers[i].codes;
-    layers[i].different += other.layers[i].different;
-    layers[i].max_difference = std::max(layers[i].max_difference, other.layers[i].max_difference);
-    layers[i].floats += other.layers[i].floats;
-    layers[i].saturated += other.layers[i].saturated;
-    layers[i].signal += other.layers[i].signal;
-    layers[i].noise += other.layers[i].noise;
-  }
-  images += other.images;
-  logits += other.logits;
-  logits_different += other.logits_different;
-  max_logit_difference = std::max(max_logit_difference, other.max_logit_difference);
-  top1_disagreements += other.top1_disagreements;
-  codes_from_floats += other.codes_from_floats;
-  codes_from_floats_different += other.codes_from_floats_different;
-}
-
-std::ostream& operator<<(std::ostream& stream, const Parity& parity) {
-  for (const LayerParity& layer : parity.layers) {
-    stream << "  " << layer.name << ": " << layer.different << " of " << layer.codes
-           << " integers differ, at most by " << layer.max_difference << '\n';
-  }
-  stream << "  outputs: " << parity.logits_different << " of " << parity.logits
-         << " differ; the largest one changes for " << parity.top1_disagreements << " of "
-         << parity.images << " samples\n";
-  if (parity.codes_from_floats > 0) {
-    stream << "  inputs from raw values: " << parity.codes_from_floats_different << " of "
-           << parity.codes_from_floats << " codes differ\n";
-  }
-  const LayerParity* const saturated = parity.most_saturated();
-  const LayerParity* const noisiest = parity.noisiest();
-  if (noisiest != nullptr) {
-    stream << "  against float: at most "
-           << percent_text(saturated == nullptr ? 0.0 : saturated->saturated_share())
-           << " of a layer's values saturate";
-    if (saturated != nullptr) stream << " (\"" << saturated->name << "\")";
-    stream << ", signal-to-noise is at least " << number_text(noisiest->signal_to_noise())
-           << " dB (\"" << noisiest->name << "\")\n";
-  }
-  if (const std::string first = parity.first_difference(); !first.empty())
-    stream << "  first difference: \"" << first << "\"\n";
-  return stream;
-}
 
 Parity verify_parity(Module& net, const IntegerModel& model, const Tensor& batch) {
   return verify_parity(net, model, std::vector<Tensor>{batch});
 }
 
 Parity verify_parity(Module& net, const IntegerModel& model, const std::vector<Tensor>& batches) {
-  return detail::verify(net, model, batches, true);
+  return detail::verify(net, model, batches, spread(detail::batch_size(batches), kMeasured));
+}
+
+detail::ParitySamples::ParitySamples(int64_t n) {
+  if (n > 0) picked_ = spread(n, kMeasured);
+}
+
+std::vector<int64_t> detail::ParitySamples::next(const std::vector<Tensor>& batch) {
+  const int64_t n = batch_size(batch);
+  if (!picked_) picked_ = spread(n, kMeasured);
+  std::vector<int64_t> own;
+  for (const int64_t i : *picked_) {
+    if (i >= seen_ && i < seen_ + n) own.push_back(i - seen_);
+  }
+  seen_ += n;
+  return own;
+}
+
+int64_t detail::batch_size(const std::vector<Tensor>& batches) {
+  if (batches.empty() || !batches[0].defined() || batches[0].shape().rank() < 1) return 0;
+  return batches[0].dim(0);
 }
 
 Parity detail::verify(Module& net,
                       const IntegerModel& model,
                       const std::vector<Tensor>& batches,
-                      bool measures) {
+                      const std::vector<int64_t>& measured) {
   if (batches.size() != model.input_count()) {
     throw ShapeError(
         "parity", "the model takes ", model.input_count(), " inputs, got ", batches.size());
@@ -378,11 +288,16 @@ Parity detail::verify(Module& net,
   const DeployedMode deployed(net);
   Parity total;
   for (int64_t first = 0; first < n; first += IntegerModel::kChunk) {
+    const int64_t count = std::min(IntegerModel::kChunk, n - first);
     std::vector<Tensor> chunk;
-    for (const Tensor& batch : batches)
-      chunk.push_back(batch_part(batch, first, std::min(IntegerModel::kChunk, n - first)));
-    total.add(verify_chunk(net, model, chunk));
-    if (first == 0 && measures) add_costs(net, chunk, total);
+    for (const Tensor& batch : batches) chunk.push_back(batch_part(batch, first, count));
+    std::vector<int64_t> own;
+    for (const int64_t i : measured) {
+      if (i >= first && i < first + count) own.push_back(i - first);
+    }
+    Parity part = verify_chunk(net, model, chunk);
+    add_costs(net, chunk, own, part);
+    total.add(part);
   }
   return total;
 }

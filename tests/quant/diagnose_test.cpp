@@ -263,8 +263,9 @@ TEST_CASE("parity and ranges carry the largest saturated share and the lowest si
   CHECK(parity.noisiest()->signal_to_noise() == Approx(d.noisiest()->snr_accumulated));
   std::ostringstream text;
   text << parity;
-  CHECK(text.str().find("against float: at most 1.56 % of a layer's values saturate (\"0\"), "
-                        "signal-to-noise is at least ") != std::string::npos);
+  CHECK(text.str().find(
+            "against float, 32 samples: at most 1.56 % of a layer's values saturate (\"0\"), "
+            "signal-to-noise is at least ") != std::string::npos);
 
   const Ranges measured = ranges(net, d);
   const auto slot = [&](const std::string& name) {
@@ -279,6 +280,72 @@ TEST_CASE("parity and ranges carry the largest saturated share and the lowest si
   table << measured;
   CHECK(table.str().find("phase   saturated") != std::string::npos);
   CHECK(table.str().find("1.56 %") != std::string::npos);
+}
+
+TEST_CASE("a diagnosis and parity take samples from all parts of the data", "[quant][doctor]") {
+  // Large values only in the second half, in a periodic order.
+  std::vector<float> x;
+  for (int i = 0; i < 4000; ++i)
+    x.push_back((i < 2000 ? 0.1f : 1.0f) * (i % 2 == 0 ? 1.0f : -1.0f));
+  std::vector<int32_t> labels;
+  for (int i = 0; i < 4000; ++i) labels.push_back(i % 2);
+  const DataLoader data{Dataset::from_floats({4000, 1}, x, labels, 2, {-1.0f, 1.0f}),
+                        {.batch = 50}};
+  Sequential net{Linear{1, 2}};
+  test::fill(net, "0.weight", 1, 1.0f);
+  test::fill(net, "0.bias", 2, 0.0f);
+  prepare_and_calibrate(net, data, QConfig::int8());
+  const Diagnosis d = diagnose(net, data, {.samples = 200});
+  CHECK(d.samples == 200);
+  CHECK(d.layer("input").floats.rms == Approx(std::sqrt(0.505)).epsilon(0.01));
+  const auto of_class = [&](int64_t label) {
+    return d.classes->floats.count(label, 0) + d.classes->floats.count(label, 1);
+  };
+  CHECK(of_class(0) > 60);
+  CHECK(of_class(1) > 60);
+  for (const SampleDiagnosis& sample : d.worst) {  // the index is that in the data
+    REQUIRE(sample.input.size() == 1);
+    CHECK(sample.input[0] == Approx(x[static_cast<size_t>(sample.index)]).margin(0.01));
+    CHECK(*sample.label == labels[static_cast<size_t>(sample.index)]);
+  }
+  CHECK(diagnose(net, data, {.samples = 200}).to_json() ==
+        diagnose(net, data, {.samples = 200}).to_json());
+
+  const IntegerModel model = convert(net, (*data.begin()).input);
+  const Parity parity = verify_parity(net, model, data);
+  CHECK(parity.images == 4000);
+  CHECK(parity.measured == 256);
+  CHECK(std::sqrt(parity.layers[0].signal / 256.0) == Approx(std::sqrt(0.505)).epsilon(0.01));
+  // A container is spread, too, and a single batch.
+  std::vector<Batch> batches;
+  for (const Batch& batch : data) batches.push_back(batch);
+  CHECK(verify_parity(net, model, batches).layers[0].signal == parity.layers[0].signal);
+  const Tensor all =
+      Dataset::from_floats({4000, 1}, x, labels, 2, {-1.0f, 1.0f}).batch(0, 4000).input;
+  CHECK(verify_parity(net, model, all).layers[0].signal == parity.layers[0].signal);
+}
+
+TEST_CASE("parity names the output channel with the lowest signal-to-noise", "[quant][doctor]") {
+  Sequential net{Linear{4, 2}};
+  test::fill(net, "0.weight", 1, 1.0f);
+  test::fill(net, "0.bias", 2, 0.0f);
+  for (int i = 0; i < 4; ++i) test::values_of(net, "0.weight")[i] *= 1000.0f;
+  QConfig config = QConfig::int8();
+  config.output_bits = 8;
+  const DataLoader data = coded(4, normals(4 * 64, 1), {-4.0f, 4.0f});
+  prepare_and_calibrate(net, data, config);
+  const Parity parity = verify_parity(net, convert(net, (*data.begin()).input), data);
+  const LayerParity* const output = parity.noisiest_output();
+  REQUIRE(output != nullptr);
+  REQUIRE(output->channels.size() == 2);
+  CHECK(output->signal_to_noise() > 35.0);  // the large channel hides the small one
+  CHECK(output->worst_channel() == 1);
+  CHECK(output->channels[1].signal_to_noise() < 3.0);
+  CHECK(output->channels[0].signal + output->channels[1].signal == Approx(output->signal));
+  CHECK(output->channels[0].noise + output->channels[1].noise == Approx(output->noise));
+  std::ostringstream text;
+  text << parity;
+  CHECK(text.str().find("dB (channel 1 of \"0\")") != std::string::npos);
 }
 
 }  // namespace quantrain::quant
