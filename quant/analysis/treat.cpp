@@ -306,14 +306,15 @@ int64_t samples_of(const ConfusionMatrix& matrix, int64_t label) {
 std::vector<std::string> Treatment::worse() const {
   std::vector<std::string> all;
   if (before.classes && after.classes) {
-    const ConfusionMatrix& was = before.classes->integers;
-    const ConfusionMatrix& is = after.classes->integers;
-    for (int64_t c = 0; c < was.classes(); ++c) {
-      const auto n = static_cast<double>(samples_of(was, c));
+    const ConfusionMatrix& floats = before.classes->floats;
+    for (int64_t c = 0; c < floats.classes(); ++c) {
+      const auto n = static_cast<double>(samples_of(floats, c));
       if (n == 0.0) continue;
+      // Noise can favor a class: nothing is lost if its recall falls to that in float.
+      const double was = std::min(floats.recall(c), before.classes->integers.recall(c));
       // One sample more on each side, so that a recall of 1 has an error, too.
-      const double p = (n * was.recall(c) + 1.0) / (n + 2.0);
-      if (was.recall(c) - is.recall(c) > kStandardErrors * std::sqrt(p * (1.0 - p) / n))
+      const double p = (n * was + 1.0) / (n + 2.0);
+      if (was - after.classes->integers.recall(c) > kStandardErrors * std::sqrt(p * (1.0 - p) / n))
         all.push_back("recall of class " + std::to_string(c));
     }
   }
@@ -322,9 +323,10 @@ std::vector<std::string> Treatment::worse() const {
       1.0 +
       kStandardErrors / std::sqrt(2.0 * static_cast<double>(std::max<int64_t>(before.samples, 1)));
   for (size_t i = 0; i < std::min(before.outputs.size(), after.outputs.size()); ++i) {
-    const std::optional<double>& was = before.outputs[i].target_rmse_integers;
+    const OutputDiagnosis& was = before.outputs[i];
     const std::optional<double>& is = after.outputs[i].target_rmse_integers;
-    if (was && is && *is > growth * *was)
+    if (was.target_rmse_float && was.target_rmse_integers && is &&
+        *is > growth * std::max(*was.target_rmse_float, *was.target_rmse_integers))
       all.push_back("error of " + after.outputs[i].name + " to its target");
   }
   return all;

@@ -41,7 +41,8 @@ struct Treatment {
   bool encoded_again = false;
 
   /// Classes whose recall fell by more than two standard errors, and outputs whose error to the
-  /// target grew by more than that: "recall of class 1", "error of output[0] to its target".
+  /// target grew by more than that, compared with the integers or the floats of `before`, whichever
+  /// are worse: "recall of class 1", "error of output[0] to its target".
   std::vector<std::string> worse() const;
   /// Whether the advice was followed, `after` no longer has a finding of this kind in this layer,
   /// and nothing is worse().

@@ -137,6 +137,8 @@ TEST_CASE("a treatment is worse if recall or error to targets change by more tha
   CHECK(t.cured());
   t.after = with(24, 1.0);
   CHECK(t.worse() == std::vector<std::string>{"recall of class 1"});
+  t.before.classes->floats = with(24, 1.0).classes->floats;
+  CHECK(t.worse().empty());  // no class is better in integers than in float, except by chance
   t.after = with(28, 1.15);
   CHECK(t.worse() == std::vector<std::string>{"error of output to its target"});
   CHECK_FALSE(t.cured());
