@@ -104,7 +104,7 @@ TEST_CASE("the doctor finds and treats spikes in the input", "[quant][doctor]") 
   const Treatment t = prepared_and_treated(net, data, recipe);
   CHECK(t.finding.kind == FindingKind::kInputSpikes);
   CHECK(t.finding.layer == "input");
-  CHECK(t.finding.number == Approx(8.0).margin(2.0));  // 5.2 to 6 sigma at 0.78 for a code
+  CHECK(t.finding.number == Approx(8.0).margin(2.0));   // 5.2 to 6 sigma at 0.78 for a code
   CHECK(t.after.layer("input").codes_central > 100.0);  // the rest is room
   recipe.encode = nullptr;
   QUANTRAIN_CHECK_ERROR(treat(net, data, t.finding, recipe), QuantError, "set Recipe::encode");
