@@ -1,9 +1,12 @@
 #include "quant/analysis/diagnose.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include "framework/core/error.hpp"
+#include "framework/data/dataset.hpp"
+#include "framework/data/tensor_dataset.hpp"
 #include "quant/analysis/findings.hpp"
 #include "quant/analysis/measurement.hpp"
 #include "quant/analysis/spread.hpp"
@@ -54,6 +57,21 @@ std::vector<int64_t> positions(int64_t n, const DiagnoseOptions& options) {
   return order;
 }
 
+/// The share of values that saturated when a data set encoded them; of all samples it was made
+/// with, even if it is a part of them.
+double saturated_share(const BatchSource& source, size_t input) {
+  const auto share = [](int64_t saturated, int64_t samples, const Shape& sample) {
+    return static_cast<double>(saturated) /
+           static_cast<double>(std::max<int64_t>(1, samples * sample.elements()));
+  };
+  if (const auto* const images = dynamic_cast<const Dataset*>(&source))
+    return share(images->saturated(), images->size(), images->image_shape());
+  const auto* const tensors = dynamic_cast<const TensorDataset*>(&source);
+  if (tensors == nullptr || input >= tensors->inputs().size()) return 0.0;
+  const SampleArray& array = tensors->inputs()[input];
+  return array.has_codes() ? share(array.saturated(), array.size(), array.shape()) : 0.0;
+}
+
 /// Measures samples that are spread over the data, which can be read in any order.
 Diagnosis measure_spread(Measurement& measurement,
                          const DataLoader& data,
@@ -89,6 +107,13 @@ Diagnosis diagnose(Module& net, const DataLoader& data, const DiagnoseOptions& o
       if (measurement.full()) break;
     }
     diagnosis = measurement.finish();
+  }
+  size_t input = 0;
+  for (LayerDiagnosis& layer : diagnosis.layers) {
+    // No more than the samples show, because this data set may be a part of the encoded one.
+    if (layer.is_input)
+      layer.saturated_encoding =
+          std::min(layer.at_limits, saturated_share(*data.source(), input++));
   }
   diagnosis.findings = find(diagnosis);
   return diagnosis;

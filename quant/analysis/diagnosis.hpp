@@ -92,12 +92,22 @@ struct LayerDiagnosis {
   /// Share of the noise that this layer alone makes at the network's outputs, of the sum of what
   /// each layer makes alone.
   double noise_share = 0.0;
+  /// The error at the network's outputs if only this layer is quantized: the largest over all
+  /// output channels of root mean square error / spread of the channel's usual float values
+  /// (interquartile range / 1.349, which is the standard deviation of normal values). For an input
+  /// that carries codes, what moving each value by up to half a step changes. Findings are sorted
+  /// by it.
+  double output_error = 0.0;
   double rmse = 0.0;  ///< accumulated, in the unit of the layer
   double max_error = 0.0;
   double relative = 0.0;  ///< rmse / standard deviation of the float values; 0 if rmse is 0
 
   double saturated_low = 0.0;   ///< share of float values below the range of the codes
   double saturated_high = 0.0;  ///< above it
+  /// Of an input that carries codes: the share of values that saturated when a Dataset or
+  /// TensorDataset encoded them. Other sources do not say: 0.
+  double saturated_encoding = 0.0;
+  double at_limits = 0.0;  ///< share of the integers that are the first or the last code
   /// Root mean square of what quantizing the float values with this range changes, and the share of
   /// that squared error that comes from saturating values.
   double range_rmse = 0.0;
@@ -119,7 +129,7 @@ struct LayerDiagnosis {
   std::optional<WeightsDiagnosis> weights{};
   std::optional<AccumulatorDiagnosis> accumulators{};
 
-  double saturated() const { return saturated_low + saturated_high; }
+  double saturated() const { return saturated_low + saturated_high + saturated_encoding; }
 };
 
 /// Confusion matrices of a classifier.

@@ -55,11 +55,14 @@ void write(JsonWriter& json, const LayerDiagnosis& layer) {
       json.member("snr_alone", layer.snr_alone);
       json.member("snr_accumulated", layer.snr_accumulated);
       json.member("noise_share", layer.noise_share);
+      json.member("output_error", layer.output_error);
       json.member("rmse", layer.rmse);
       json.member("max_error", layer.max_error);
       json.member("relative", layer.relative);
       json.member("saturated_low", layer.saturated_low);
       json.member("saturated_high", layer.saturated_high);
+      if (layer.is_input) json.member("saturated_encoding", layer.saturated_encoding);
+      json.member("at_limits", layer.at_limits);
       json.member("range_rmse", layer.range_rmse);
       json.member("saturation_share", layer.saturation_share);
       json.member("codes_central", layer.codes_central);
@@ -136,6 +139,7 @@ void write(JsonWriter& json, const Finding& finding) {
     json.member("layer", finding.layer);
     if (!finding.operand.empty()) json.member("operand", finding.operand);
     json.member("number", finding.number);
+    json.member("output_error", finding.output_error);
     json.member("bits_lost", finding.bits_lost);
     json.member("cause", finding.cause);
     json.member("advice", finding.advice);

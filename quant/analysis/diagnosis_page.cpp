@@ -71,7 +71,8 @@ void add_summary(const Diagnosis& d, std::string& page) {
   for (const Finding& finding : d.findings) {
     page += "<div class=\"finding\"><p><b>" + escaped(to_string(finding.kind)) + "</b> in <b>" +
             escaped(finding.layer) + "</b>, " + number_text(finding.bits_lost) +
-            " bits lost</p><p>" + escaped(finding.cause) + "</p><p class=\"advice\">" +
+            " bits lost, alone " + percent_text(finding.output_error) +
+            " of an output's spread</p><p>" + escaped(finding.cause) + "</p><p class=\"advice\">" +
             escaped(finding.advice) + "</p></div>\n";
   }
 }

@@ -89,8 +89,9 @@ std::ostream& operator<<(std::ostream& stream, const Diagnosis& diagnosis) {
   for (size_t i = 0; i < diagnosis.findings.size(); ++i) {
     const Finding& finding = diagnosis.findings[i];
     stream << (i == 0 ? "" : "\n") << i + 1 << ". " << to_string(finding.kind) << " in \""
-           << finding.layer << "\" (" << decimals(finding.bits_lost, 1)
-           << " bits lost): " << finding.cause << "\n   -> " << finding.advice;
+           << finding.layer << "\" (" << decimals(finding.bits_lost, 1) << " bits lost, alone "
+           << percent_text(finding.output_error) << " of an output's spread): " << finding.cause
+           << "\n   -> " << finding.advice;
   }
   stream << "\n\n"
          << diagnosis.samples << " samples; " << diagnosis.integers_different

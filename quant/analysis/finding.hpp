@@ -28,8 +28,10 @@ struct Finding {
   std::string layer;      ///< path, as in LayerDiagnosis
   std::string operand{};  ///< kUnequalOperands: path of the operand that loses
   double number = 0.0;    ///< the measure that made it a finding; cause says what it is
-  /// The bits of precision that the values lose by it. Findings are sorted by it.
-  double bits_lost = 0.0;
+  /// LayerDiagnosis::output_error of the layer. Findings are sorted by it; those of 1 or more,
+  /// which lose an output, are in the order of the network.
+  double output_error = 0.0;
+  double bits_lost = 0.0;  ///< precision that the layer's values lose by it
   std::string cause{};
   std::string advice{};  ///< one step, with the call to write
 

@@ -66,8 +66,12 @@ class Finder {
     }
     look_at_bits();
     look_at_outputs();
+    for (Finding& finding : found_)
+      finding.output_error = diagnosis_.layer(finding.layer).output_error;
+    // An error as large as the spread loses the output, and what is lost by several comes first
+    // where it begins: findings are made in the order of the network.
     std::stable_sort(found_.begin(), found_.end(), [](const Finding& a, const Finding& b) {
-      return a.bits_lost > b.bits_lost;
+      return std::min(a.output_error, 1.0) > std::min(b.output_error, 1.0);
     });
     return std::move(found_);
   }
@@ -79,8 +83,12 @@ class Finder {
            double bits_lost,
            std::string cause,
            std::string advice) {
-    found_.push_back(
-        {kind, layer.name, "", measure, bits_lost, std::move(cause), std::move(advice)});
+    found_.push_back({.kind = kind,
+                      .layer = layer.name,
+                      .number = measure,
+                      .bits_lost = bits_lost,
+                      .cause = std::move(cause),
+                      .advice = std::move(advice)});
   }
 
   bool has_finding(const LayerDiagnosis& layer) const {
@@ -93,6 +101,18 @@ class Finder {
     const ValueDistribution& floats = layer.floats;
     const auto codes = static_cast<double>(layer.codes);
     const std::string declared = range_text(layer.params->float_range());
+    if (layer.saturated_encoding > kMostSaturate) {
+      return add(FindingKind::kInputNormalization,
+                 layer,
+                 layer.saturated_encoding,
+                 std::log2(codes) * layer.saturated_encoding,
+                 percent_text(layer.saturated_encoding) +
+                     " of the values saturated when they were encoded, and became a limit of the "
+                     "range " +
+                     declared + ": the network never sees what they were",
+                 "encode the raw values again, normalized as for training, or with "
+                 "percentile_range(rows, features) as their range, and train for it");
+    }
     if (layer.saturated() > kMostSaturate) {
       const Range covered = layer.params->float_range();
       const double ratio = (static_cast<double>(floats.range.max) - floats.range.min) /

@@ -20,7 +20,6 @@ namespace {
 
 // Samples that run together. The recorded passes keep all values of these samples.
 constexpr int64_t kPart = 64;
-constexpr int64_t kMostKept = 1 << 14;  // floats of a sample that a report keeps
 // Values of an input that are kept for its percentiles, unless one row of each sample has more.
 constexpr int64_t kPercentileValues = 1 << 22;
 
@@ -55,15 +54,6 @@ int product_node(const Graph& graph, const std::string& layer) {
     if (node.scope() == layer && node.node->traits().weight >= 0) return node.index;
   }
   return -1;
-}
-
-int64_t last_extent(const Shape& shape) { return shape.rank() == 0 ? 1 : shape[shape.rank() - 1]; }
-
-Tensor rows_of(const Tensor& x) {
-  const Floats values = x.floats();
-  const int64_t columns = last_extent(x.shape());
-  return Tensor::from({x.elements() / columns, columns},
-                      {values.data(), static_cast<size_t>(x.elements())});
 }
 
 }  // namespace
@@ -256,6 +246,7 @@ void Measurement::add_alone(const Part& part) {
     const FloatMode mode(net_);
     return record_graph(net_, inputs);
   }();
+  keep_outputs(floats);
   for (size_t i = 0; i < rows_.size(); ++i) {
     Row& row = rows_[i];
     if (row.slots.empty()) continue;
@@ -272,115 +263,16 @@ void Measurement::add_alone(const Part& part) {
     }
     for (size_t k = 0; k < row.at_outputs.size(); ++k)
       add(floats.outputs()[k], alone.outputs()[k], row.at_outputs[k]);
+    const auto input = std::find(
+        lowered.program.inputs.begin(), lowered.program.inputs.end(), static_cast<int>(i));
+    const auto position = static_cast<size_t>(input - lowered.program.inputs.begin());
+    if (row.layer.is_input && input_codes(inputs[position]) != nullptr) {
+      add_output_noise(row, floats, moved_input(inputs, position, *row.layer.params));
+    } else {
+      add_output_noise(row, floats, alone);
+    }
   }
   alone_ += n;
-}
-
-void Measurement::add_integers(const Graph& deployed,
-                               const Lowered& lowered,
-                               std::vector<Tensor>& outputs) {
-  const integer::Program& program = model_->program();
-  std::vector<const uint8_t*> inputs;
-  for (const int id : program.inputs)
-    inputs.push_back(deployed.node(lowered.nodes[static_cast<size_t>(id)]).output.codes()->u8());
-  const int64_t n = deployed.outputs()[0].dim(0);
-  outputs.resize(program.outputs.size());
-  model_->trace(n, inputs, [&](size_t position, const void* result) {
-    const int id = program.steps[position].output;
-    const integer::Value& value = program.value(id);
-    for (size_t k = 0; k < outputs.size(); ++k) {
-      if (program.outputs[k] != id) continue;
-      const Tensor& simulated = deployed.outputs()[k];
-      outputs[k] = Tensor::empty(simulated.shape());
-      float* const y = outputs[k].mutable_data();
-      const Floats own = simulated.floats();
-      for (int64_t i = 0; i < simulated.elements(); ++i) {
-        const auto at = static_cast<size_t>(i);
-        if (value.is_codes()) {
-          const int32_t code = static_cast<const uint8_t*>(result)[at];
-          y[i] = dequantize(code,
-                            value.params->scale[0],
-                            value.params->zero_point[0] + stored_offset(value.params->type));
-        } else {
-          const int32_t sum = static_cast<const int32_t*>(result)[at];
-          y[i] =
-              static_cast<float>(value.scale[at % value.scale.size()] * static_cast<double>(sum));
-        }
-        // Rounding of the real value may differ in the last bit, the integer may not.
-        result_.integers_different += std::abs(y[i] - own[i]) > 1e-5f * std::abs(own[i]) ? 1 : 0;
-      }
-    }
-  });
-}
-
-void Measurement::add_classes(const Part& part,
-                              const Tensor& floats,
-                              const Tensor& sim,
-                              const Tensor& ints) {
-  const int64_t classes = last_extent(floats.shape());
-  const auto rows = static_cast<size_t>(floats.elements() / classes);
-  if (classes < 2 || part.labels.size() != rows) return;
-  if (!result_.classes) {
-    const ConfusionMatrix none(classes);
-    result_.classes = ClassesDiagnosis{none, none, none};
-  }
-  result_.classes->floats.add(rows_of(floats), part.labels);
-  result_.classes->simulated.add(rows_of(sim), part.labels);
-  result_.classes->integers.add(rows_of(ints), part.labels);
-}
-
-void Measurement::add_targets(const Part& part,
-                              const Graph& floats,
-                              const std::vector<Tensor>& integers) {
-  for (size_t k = 0; k < std::min(part.targets.size(), integers.size()); ++k) {
-    const Tensor& target = part.targets[k];
-    if (!(target.shape() == integers[k].shape())) {
-      throw ShapeError(
-          "diagnose", "target ", k, " is ", target.shape(), ", the output ", integers[k].shape());
-    }
-    const auto channels = static_cast<size_t>(last_extent(target.shape()));
-    target_errors_[k].resize(2 * channels);
-    const Floats t = target.floats();
-    const Floats a = floats.outputs()[k].floats();
-    const Floats b = integers[k].floats();
-    for (int64_t i = 0; i < target.elements(); ++i) {
-      const size_t c = static_cast<size_t>(i) % channels;
-      target_errors_[k][2 * c].add(1, t.data() + i, a.data() + i);
-      target_errors_[k][2 * c + 1].add(1, t.data() + i, b.data() + i);
-    }
-    target_rows_[k] += target.elements() / static_cast<int64_t>(channels);
-  }
-}
-
-void Measurement::add_worst(const Part& part, const Tensor& floats, const Tensor& integers) {
-  const int64_t n = floats.dim(0);
-  const int64_t size = floats.elements() / n;
-  const Floats a = floats.floats();
-  const Floats b = integers.floats();
-  for (int64_t i = 0; i < n; ++i) {
-    double error = 0.0;
-    for (int64_t e = i * size; e < (i + 1) * size; ++e)
-      error += (static_cast<double>(b[e]) - a[e]) * (static_cast<double>(b[e]) - a[e]);
-    error = std::sqrt(error / static_cast<double>(size));
-    std::vector<SampleDiagnosis>& worst = result_.worst;
-    const auto place = std::find_if(
-        worst.begin(), worst.end(), [&](const SampleDiagnosis& s) { return s.error < error; });
-    if (place - worst.begin() >= options_.worst) continue;
-    SampleDiagnosis sample;
-    sample.index = result_.samples + i;
-    sample.error = error;
-    if (static_cast<int64_t>(part.labels.size()) == n)
-      sample.label = part.labels[static_cast<size_t>(i)];
-    const Tensor x = batch_part(part.inputs[0], i, 1);
-    sample.shape = Shape(std::span(x.shape().begin() + 1, x.shape().end()));
-    const Floats values = x.floats();
-    if (x.elements() <= kMostKept) sample.input.assign(values.data(), values.data() + x.elements());
-    const int64_t kept = std::min(size, kMostKept);
-    sample.floats.assign(a.data() + i * size, a.data() + i * size + kept);
-    sample.integers.assign(b.data() + i * size, b.data() + i * size + kept);
-    worst.insert(place, std::move(sample));
-    if (static_cast<int64_t>(worst.size()) > options_.worst) worst.pop_back();
-  }
 }
 
 Diagnosis Measurement::finish() {
@@ -398,6 +290,7 @@ Diagnosis Measurement::finish() {
     }
     row.tally.describe(layer);
     layer.snr_alone = row.alone.decibels();
+    layer.output_error = output_error(row);
     double own = 0.0;
     for (const SignalNoise& at : row.at_outputs)
       own += at.noise > 0.0 ? at.noise / std::max(at.signal, 1e-30) : 0.0;

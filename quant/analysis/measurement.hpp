@@ -40,6 +40,7 @@ class Measurement {
     std::vector<float> kept;  // rows of an input, for its percentiles
     SignalNoise alone;
     std::vector<SignalNoise> at_outputs;  // the noise of this layer alone
+    std::vector<double> output_noise;     // the same for each channel of all outputs, as squares
   };
   struct Part {
     std::vector<Tensor> inputs;
@@ -52,6 +53,11 @@ class Measurement {
   void add(const Part& part);
   void keep_rows(Row& row, const Tensor& input) const;
   void add_alone(const Part& part);
+  /// A float pass with each value of an input that carries codes moved by up to half a step.
+  Graph moved_input(std::vector<Tensor> inputs, size_t position, const QParams& params);
+  void keep_outputs(const Graph& floats);
+  void add_output_noise(Row& row, const Graph& floats, const Graph& alone) const;
+  double output_error(const Row& row) const;
   void add_integers(const Graph& deployed, const Lowered& lowered, std::vector<Tensor>& outputs);
   void add_classes(const Part& part, const Tensor& floats, const Tensor& sim, const Tensor& ints);
   void add_targets(const Part& part, const Graph& floats, const std::vector<Tensor>& integers);
@@ -65,7 +71,8 @@ class Measurement {
   std::vector<int> output_rows_;
   std::vector<std::vector<SignalNoise>> target_errors_;  // of output and channel: float, integers
   std::vector<int64_t> target_rows_;
-  int64_t alone_ = 0;  // samples
+  std::vector<std::vector<float>> alone_outputs_;  // float values of each channel of all outputs
+  int64_t alone_ = 0;                              // samples
 };
 
 }  // namespace quantrain::quant

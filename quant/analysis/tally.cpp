@@ -191,6 +191,8 @@ void Tally::describe(LayerDiagnosis& row) const {
     row.codes = row.params->type.levels();
     row.codes_used =
         std::count_if(codes_.begin(), codes_.end(), [](int64_t count) { return count > 0; });
+    const auto last = static_cast<size_t>(std::min<int64_t>(row.codes, 256) - 1);
+    row.at_limits = static_cast<double>(codes_[0] + codes_[last]) / static_cast<double>(values);
   }
   if (!has_floats_) return;
   row.floats = distribution();

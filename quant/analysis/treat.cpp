@@ -166,6 +166,12 @@ class Attempt {
   }
 
   void normalize() {
+    if (layer().saturated_encoding > 0.0) {
+      throw QuantError(
+          finding_.layer,
+          "values saturated when they were encoded, and the codes do not say how large "
+          "they were: encode the raw values again");
+    }
     if (layer().saturated() == 0.0) return encode(layer().floats.range, 1.0f);
     const Range covered = layer().params->float_range();
     const Range seen = layer().floats.range;

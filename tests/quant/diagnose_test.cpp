@@ -100,6 +100,11 @@ TEST_CASE("a diagnosis measures what one layer does to its values", "[quant][doc
   CHECK(layer.accumulators->bound >= layer.accumulators->largest);
   CHECK(layer.accumulators->headroom_bits == Approx(31.0 - std::log2(16192.0 + 127.0 * 255.0)));
 
+  // Relative to the interquartile range 1 / 1.349. An input value moves by up to half of 1 / 255,
+  // uniformly, and y by twice that.
+  CHECK(layer.output_error == Approx(1.349 * rmse).epsilon(0.1));
+  CHECK(d.layers[0].output_error == Approx(1.349 * 2.0 / 255.0 / std::sqrt(12.0)).epsilon(0.15));
+
   REQUIRE(d.outputs.size() == 1);
   CHECK(d.outputs[0].name == "output");
   CHECK(d.outputs[0].rmse == layer.rmse);

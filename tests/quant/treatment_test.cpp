@@ -1,4 +1,5 @@
 // What a treatment must not do: lose a rare class, compare with clipped values, or stop halfway.
+#include <algorithm>
 #include <cmath>
 #include <sstream>
 
@@ -9,6 +10,7 @@
 namespace quantrain::quant {
 namespace {
 
+using quantrain::test::Approx;
 using test::fill;
 using test::normals;
 using test::prepare_and_calibrate;
@@ -192,6 +194,67 @@ TEST_CASE("treat does not divide values that a range ending at 0 cannot hold", "
       .make = [] { return std::make_unique<Sequential>(test::two_layers(4, 8, 2)); },
       .config = config};
   QUANTRAIN_CHECK_ERROR(treat(net, both, finding, recipe), QuantError, "ends at 0");
+}
+
+TEST_CASE("the doctor sees values that saturated when they were encoded", "[quant][doctor]") {
+  const bool labelled = GENERATE(true, false);
+  const std::vector<float> x = normals(4 * 256, 17);
+  const auto data = [&](Range range) {
+    if (!labelled) return test::coded(4, x, range);
+    return DataLoader{Dataset::from_floats(
+        {256, 4}, x, std::vector<int32_t>(256, 1), 2, range, {}, Outside::kSaturate)};
+  };
+  const auto make = [] { return std::make_unique<Sequential>(test::two_layers(4, 8, 2)); };
+  Recipe recipe{.make = make, .config = QConfig::int8()};
+  recipe.encode = data;
+  const std::unique_ptr<Sequential> net = make();
+  prepare_and_calibrate(*net, data({-0.5f, 0.5f}), recipe.config);
+  const Diagnosis d = diagnose(*net, data({-0.5f, 0.5f}));
+  CHECK(d.layer("input").saturated() == Approx(0.617).margin(0.05));  // outside of 0.5 deviations
+  REQUIRE_FALSE(d.findings.empty());
+  CHECK(std::count_if(d.findings.begin(), d.findings.end(), [](const Finding& f) {
+          return f.kind == FindingKind::kInputNormalization &&
+                 f.cause.find("when they were encoded") != std::string::npos;
+        }) == 1);
+  CHECK(treat(*net, data({-0.5f, 0.5f}), d, recipe)[0].refusal.find("raw values again") !=
+        std::string::npos);
+
+  // Codes at the limits that did not saturate are no finding.
+  const std::vector<float> ends(4 * 256, 0.5f);
+  const DataLoader same{
+      TensorDataset(SampleArray::encoded({256, 4}, ends, {-0.5f, 0.5f}), std::monostate{})};
+  const Diagnosis at_ends = diagnose(*net, same);
+  CHECK(at_ends.layer("input").saturated() == 0.0);
+}
+
+TEST_CASE("findings are sorted by what they change at the outputs", "[quant][doctor]") {
+  // In "0", an outlier costs the other channels 16 bits, but nothing reads them. In "2", 2 bits
+  // lose the outputs.
+  const auto make = [] {
+    auto net = std::make_unique<Sequential>(test::two_layers(4, 8, 2));
+    float* const first = values_of(*net, "0.weight");
+    for (int i = 8; i < 12; ++i) first[i] *= 1e5f;
+    values_of(*net, "0.bias")[2] *= 1e5f;
+    float* const last = values_of(*net, "2.weight");
+    for (int i = 0; i < 16; ++i) last[i] *= i % 8 == 2 ? 1e-5f : 1e-3f;
+    return net;
+  };
+  QConfig config = QConfig::int8();
+  config.layers["2"] = config.model;
+  config.layers["2"].weight.bits = 2;
+  const DataLoader data = test::coded(4, normals(4 * 256, 17), {-4.5f, 4.5f});
+  const std::unique_ptr<Sequential> net = make();
+  prepare_and_calibrate(*net, data, config);
+  const Diagnosis d = diagnose(*net, data);
+  std::ostringstream text;
+  text << d;
+  INFO(text.str());
+  REQUIRE(d.findings.size() == 2);
+  CHECK(d.findings[0].layer == "2");
+  CHECK(d.findings[1].kind == FindingKind::kOutlierChannel);
+  CHECK(d.findings[0].bits_lost < d.findings[1].bits_lost);
+  CHECK(d.findings[0].output_error > 0.5);
+  CHECK(d.findings[1].output_error < 0.05);
 }
 
 }  // namespace quantrain::quant
