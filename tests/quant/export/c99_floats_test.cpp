@@ -5,6 +5,7 @@
 #include <fstream>
 #include <limits>
 
+#include "framework/core/error.hpp"
 #include "framework/integer/integer_model.hpp"
 #include "tests/catch.hpp"
 #include "tests/quant/export/c99_build.hpp"
@@ -162,20 +163,49 @@ TEST_CASE("an exported header encodes rows and decodes outputs like the engine",
   }
 }
 
-TEST_CASE("an exported header counts NaN as outside and gives it the lowest code", "[quant][c99]") {
+TEST_CASE("an exported header says which rows hold NaN or infinity, as the library refuses them",
+          "[quant][c99]") {
   const QType type{.bits = 8, .is_signed = false, .narrow = false};
-  const integer::Program program = network({.input = {type, -1, {0.1f}, {85}}});
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  constexpr float kLargest = std::numeric_limits<float>::max();
+  const bool features = GENERATE(false, true);
+  Ends ends{.input = {type, -1, {0.1f}, {85}}};
+  // With a scale below 1, the largest float becomes infinite.
+  if (features) ends.features = {{0.0f, 0.0f, 0.0f}, {1.0f, 1.0f, 0.5f}};
+  const integer::Program program = network(ends);
+  const std::vector<std::vector<float>> rows{{0.0f, 1e9f, -1e9f, 0.1f, -0.1f, 0.0f},
+                                             {0.0f, kNan, 0.0f, 0.0f, 0.0f, 0.0f},
+                                             {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, kInfinity},
+                                             {-kInfinity, 0.0f, 1e9f, 0.0f, 0.0f, 0.0f},
+                                             {0.0f, kLargest, kLargest, 0.0f, 0.0f, 0.0f}};
+  std::vector<int32_t> expected;
+  std::vector<float> all;
+  for (const std::vector<float>& row : rows) {
+    std::vector<uint8_t> codes(row.size());
+    try {
+      expected.push_back(static_cast<int32_t>(
+          integer::encode_input(row, ends.input, ends.features, codes, "test")));
+    } catch (const DataError&) {
+      expected.push_back(-1);
+    }
+    all.insert(all.end(), row.begin(), row.end());
+  }
+  CHECK(expected == std::vector<int32_t>{2, -1, -1, -1, features ? -1 : 2});
   const TemporaryFolder folder;
   write_c99(folder.path(), export_c99(program, {.name = "net"}));
   std::ofstream(folder / "main.c") << kMain;
-  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  write<float>(folder / "rows", {0.0f, kNan, kInfinity, -kInfinity, 0.1f, -0.1f});
-  const std::string run =
-      "cd " + folder.path() + " && gcc " + kWarnings + "-o net main.c net.c && ./net";
-  REQUIRE(std::system(run.c_str()) == 0);
-  CHECK(read<uint8_t>(folder / "codes") == std::vector<uint8_t>{85, 0, 255, 0, 86, 84});
-  CHECK(read<int32_t>(folder / "counts") == std::vector<int32_t>{3});
+  write<float>(folder / "rows", all);
+  for (const char* options : {"-O0 ", "-O2 ", "-O3 -ffast-math "}) {
+    INFO(options);
+    const std::string run =
+        "cd " + folder.path() + " && gcc " + options + kWarnings + "-o net main.c net.c && ./net";
+    REQUIRE(std::system(run.c_str()) == 0);
+    CHECK(read<int32_t>(folder / "counts") == expected);
+    const std::vector<uint8_t> codes = read<uint8_t>(folder / "codes");
+    CHECK(std::vector<uint8_t>(codes.begin(), codes.begin() + 3) ==
+          std::vector<uint8_t>{85, 255, 0});
+  }
 }
 
 TEST_CASE("an exported header has no floating point unless it is asked for", "[quant][c99]") {

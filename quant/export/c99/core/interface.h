@@ -42,6 +42,9 @@ typedef int32_t $ELEMENT$;
 #define $MACRO$_H
 
 #include <stdint.h>
+#ifdef $MACRO$_FLOATS
+#include <string.h>
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -99,6 +102,12 @@ int32_t $NAME$_classify(const uint8_t *input, void *scratch);
 /* The only floating point: define $MACRO$_FLOATS before you include this header, to get functions that convert raw
    values to the library's codes, and outputs to real values. */
 #ifdef $MACRO$_FLOATS
+/* Looks at the bits, so that -ffast-math changes nothing. */
+static inline int32_t $NAME$_is_finite(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return (bits >> 23 & 255) != 255;
+}
 /* The code of a value that is given in steps from real 0. Adds 1 to *outside if the code is clamped. */
 static inline uint8_t $NAME$_code(float steps, int32_t zero_point, int32_t low, int32_t high,
                                   int32_t *outside) {
@@ -121,10 +130,10 @@ static inline uint8_t $NAME$_code(float steps, int32_t zero_point, int32_t low, 
 $SCALE_TABLES$;
 
 #endif
-/* Codes of one sample. Returns how many values lie outside of the codes' range or are NaN; these get the nearest code,
-   NaN the lowest. */
+/* Codes of one sample. Returns how many values lie outside of the codes' range; these get the nearest code. Returns -1
+   if a value is NaN or infinite, which the library refuses: do not run such a sample, its codes mean nothing. */
 static inline int32_t $NAME$_encode_$PARAMETER$(const float *raw, uint8_t *codes) {
-  int32_t i, outside = 0;
+  int32_t i, outside = 0, finite = 1;
   for (i = 0; i < $MACRO$_SIZE; ++i) {
 #if $FEATURES$
     const int32_t f = i % $MACRO$_FEATURES;
@@ -133,9 +142,10 @@ static inline int32_t $NAME$_encode_$PARAMETER$(const float *raw, uint8_t *codes
 #else
     const float real = raw[i];
 #endif
+    finite &= $NAME$_is_finite(real);
     codes[i] = $NAME$_code(real / $MACRO$_SCALE, $MACRO$_ZERO_POINT, $LOW$, $HIGH$, &outside);
   }
-  return outside;
+  return finite ? outside : -1;
 }
 //@ end
 //@ each DECODERS
