@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "framework/arithmetic/nearest_rank.hpp"
 #include "framework/arithmetic/quantize.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/rounding.hpp"
@@ -28,8 +29,8 @@ FeatureCoverage cover(std::vector<float> z, const QParams& params, std::string n
   FeatureCoverage result{.name = std::move(name)};
   const auto saturated = std::count_if(z.begin(), z.end(), [&](float v) { return !inside(v); });
   result.saturated = static_cast<double>(saturated) / static_cast<double>(z.size());
-  const size_t first = nearest_rank(kMiddle.low, z.size());
-  const size_t last = nearest_rank(kMiddle.high, z.size());
+  const auto first = static_cast<size_t>(nearest_rank(kMiddle.low, std::ssize(z)));
+  const auto last = static_cast<size_t>(nearest_rank(kMiddle.high, std::ssize(z)));
   for (size_t i = first; i <= last; ++i) {
     if (i > first && z[i] == z[i - 1]) continue;
     ++result.values;

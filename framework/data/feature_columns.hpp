@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -23,9 +22,5 @@ std::vector<float> feature_column(std::span<const float> rows,
                                   int64_t f,
                                   int64_t width,
                                   const integer::InputFeatures& features = {});
-
-/// Index of percentile p among n sorted values: max(1, ceil(p n / 100)) - 1.
-/// docs/quantization.md (14)
-size_t nearest_rank(double p, size_t n);
 
 }  // namespace quantrain

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/arithmetic/nearest_rank.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/rounding.hpp"
 #include "framework/data/feature_columns.hpp"
@@ -75,12 +76,6 @@ std::vector<float> feature_column(std::span<const float> rows,
   return column;
 }
 
-size_t nearest_rank(double p, size_t n) {
-  // The product can be a little above an integer that it would be without rounding.
-  const double rank = std::ceil(p * static_cast<double>(n) / 100.0 * (1.0 - 1e-12));
-  return std::clamp<size_t>(static_cast<size_t>(rank), 1, n) - 1;
-}
-
 namespace {
 
 void check_percentiles(Percentiles p) {
@@ -92,7 +87,7 @@ void check_percentiles(Percentiles p) {
 /// The values at the percentiles. Reorders the column.
 Range at_percentiles(std::vector<float>& column, Percentiles p) {
   const auto value = [&](double percent) {
-    const auto at = column.begin() + static_cast<ptrdiff_t>(nearest_rank(percent, column.size()));
+    const auto at = column.begin() + nearest_rank(percent, std::ssize(column));
     std::nth_element(column.begin(), at, column.end());
     return *at;
   };

@@ -1,25 +1,13 @@
 #include "quant/observers/percentile.hpp"
 
 #include <algorithm>
-#include <cmath>
 
+#include "framework/arithmetic/nearest_rank.hpp"
 #include "framework/core/buffer.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
 
 namespace quantrain::quant {
-namespace {
-
-// The nearest rank as an index from 0. A percentage such as 99.9 is not exact in binary, so a rank
-// that exceeds a whole number only by a rounding error counts as that number.
-int64_t nearest_rank(double percent, int64_t n) {
-  const double exact = percent * static_cast<double>(n) / 100.0;
-  const auto rank = static_cast<int64_t>(std::ceil(exact * (1.0 - 1e-12)));
-  return std::clamp<int64_t>(rank, 1, n) - 1;
-}
-
-}  // namespace
-
 std::unique_ptr<Observer> PercentileOptions::make(ObserverShape shape) const {
   return std::make_unique<PercentileObserver>(*this, std::move(shape));
 }
