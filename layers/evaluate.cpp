@@ -5,10 +5,14 @@
 
 namespace quantrain {
 
-Metrics evaluate(Module& net, const DataLoader& batches, const std::vector<std::string>& metrics) {
+Metrics evaluate(Module& net,
+                 const DataLoader& batches,
+                 const std::vector<std::string>& metrics,
+                 const EvaluateOptions& options) {
   const EvaluationMode evaluation(net);
   const NoGrad no_grad;
-  return evaluate([&](const Batch& batch) { return net(batch.inputs()); }, batches, metrics);
+  return evaluate(
+      [&](const Batch& batch) { return net(batch.inputs()); }, batches, metrics, options);
 }
 
 std::vector<Tensor> predict_outputs(Module& net, const DataLoader& batches) {

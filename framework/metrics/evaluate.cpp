@@ -104,8 +104,9 @@ Runner runner(const IntegerModel& model) {
 
 Metrics evaluate(const IntegerModel& model,
                  const DataLoader& batches,
-                 const std::vector<std::string>& metrics) {
-  return evaluate(runner(model), batches, metrics);
+                 const std::vector<std::string>& metrics,
+                 const EvaluateOptions& options) {
+  return evaluate(runner(model), batches, metrics, options);
 }
 
 Tensor predict(const IntegerModel& model, const DataLoader& batches) {

@@ -20,7 +20,8 @@ namespace quantrain {
 /// several outputs or another number of inputs; DataError if there is no batch.
 Metrics evaluate(const IntegerModel& model,
                  const DataLoader& batches,
-                 const std::vector<std::string>& metrics = {});
+                 const std::vector<std::string>& metrics = {},
+                 const EvaluateOptions& options = {});
 /// The output for all samples of one epoch [N, ...], in the order of the batches. For labels,
 /// predicted_classes(predict(model, batches)) are the classes.
 /// Throws: as above.

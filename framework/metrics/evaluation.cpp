@@ -41,7 +41,8 @@ const Tensor& only(const std::vector<Tensor>& outputs, const char* where) {
 
 }  // namespace
 
-Evaluation::Evaluation(std::vector<std::string> names) : names_(std::move(names)) {
+Evaluation::Evaluation(std::vector<std::string> names, const EvaluateOptions& options)
+    : names_(std::move(names)), options_(options) {
   for (const std::string& name : names_) {
     if (contains(kOfLabels, name) || contains(kOfNumbers, name)) continue;
     throw DataError(kEvaluate,
@@ -74,9 +75,10 @@ void Evaluation::add(const Tensor& y, const Batch& batch) {
                     " targets, expected labels or one target: compute metrics of several outputs "
                     "from predict_outputs()");
   const Tensor& target = batch.targets[0];
-  if (!(target.shape() == y.shape()) && target.shape() == rows_of(y))
-    return add_classes(y, labels_in(target));
-  add_numbers(y, target);
+  if (target.shape() == y.shape() || !(target.shape() == rows_of(y))) return add_numbers(y, target);
+  if (y.dim(-1) > 1) return add_classes(y, labels_in(target));
+  const Floats numbers = target.floats();
+  add_numbers(y, Tensor::from(y.shape(), {numbers.data(), static_cast<size_t>(numbers.size())}));
 }
 
 void Evaluation::add_classes(const Tensor& y, std::span<const int32_t> labels) {
@@ -94,20 +96,32 @@ void Evaluation::add_classes(const Tensor& y, std::span<const int32_t> labels) {
     throw ShapeError(
         kEvaluate, "outputs are ", y.shape(), ", but had ", classes_->classes(), " classes before");
   const Floats scores = y.floats();
-  const Tensor table =
-      Tensor::from({rows, classes}, {scores.data(), static_cast<size_t>(scores.size())});
+  std::vector<float> counted;
+  std::vector<int32_t> counted_labels;
+  for (int64_t i = 0; i < rows; ++i) {
+    const int32_t label = labels[static_cast<size_t>(i)];
+    if (label == options_.ignore_index) continue;
+    const float* const row = scores.data() + i * classes;
+    counted.insert(counted.end(), row, row + classes);
+    counted_labels.push_back(label);
+  }
+  const auto n = std::ssize(counted_labels);
   std::optional<ConfusionMatrix> first;
   if (!classes_) first.emplace(classes);
-  (classes_ ? *classes_ : *first).add(table, labels);
+  if (n > 0)
+    (classes_ ? *classes_ : *first).add(Tensor::from({n, classes}, counted), counted_labels);
   if (first) classes_ = first;
-  Buffer<float> log_p(scores.size());
-  kernels::softmax_f32(rows, classes, true, scores, log_p.data());
-  for (int64_t i = 0; i < rows; ++i)
-    cross_entropy_ -= double{log_p[i * classes + labels[static_cast<size_t>(i)]]};
+  if (n == 0) return;
+  Buffer<float> log_p(n * classes);
+  kernels::softmax_f32(n, classes, true, counted.data(), log_p.data());
+  for (int64_t i = 0; i < n; ++i)
+    cross_entropy_ -= double{log_p[i * classes + counted_labels[static_cast<size_t>(i)]]};
 }
 
 void Evaluation::add_numbers(const Tensor& y, const Tensor& target) {
   check_names(false);
+  if (options_.ignore_index)
+    throw DataError(kEvaluate, "ignore_index is for labels, and the targets are numbers");
   RegressionErrors errors = errors_.value_or(RegressionErrors());
   errors.add(y, target);
   errors_ = std::move(errors);
@@ -146,6 +160,8 @@ Metrics Evaluation::metrics() const {
         name, n, of, [](int64_t) { return true; }, n > 1 && n <= kMostOutputs);
   };
   if (!classes_ && !errors_) throw DataError(kEvaluate, "there is nothing to evaluate: no batch");
+  if (classes_ && classes_->total() == 0)
+    throw DataError(kEvaluate, "there is nothing to evaluate: all labels are ignore_index");
   std::vector<std::string> names = names_;
   if (names.empty() && classes_) names = {"accuracy", "cross_entropy"};
   if (names.empty()) names = {"mae", "mse", "r2"};
@@ -166,8 +182,9 @@ Metrics Evaluation::metrics() const {
 
 Metrics evaluate(const Runner& run,
                  const DataLoader& batches,
-                 const std::vector<std::string>& metrics) {
-  Evaluation evaluation(metrics);
+                 const std::vector<std::string>& metrics,
+                 const EvaluateOptions& options) {
+  Evaluation evaluation(metrics, options);
   for (const Batch& batch : batches) evaluation.add(only(run(batch), kEvaluate), batch);
   return evaluation.metrics();
 }

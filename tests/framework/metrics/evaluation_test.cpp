@@ -96,6 +96,51 @@ TEST_CASE("an evaluation takes labels of pixels from targets", "[training][metri
   CHECK_THROWS_AS(evaluate(pass_input, DataLoader(TensorDataset{scores, halves})), DataError);
 }
 
+TEST_CASE("an evaluation leaves out rows whose label is ignored", "[training][metrics]") {
+  // Scores of two classes for four pixels: of the three labeled ones, two are right.
+  const std::vector<float> y{1.0f, 0.0f, 0.0f, 1.0f, 1.0f, 0.0f, 9.0f, 0.0f};
+  const auto batches = [&](const std::vector<float>& labels, int64_t batch) {
+    return DataLoader(
+        TensorDataset{SampleArray::floats({4, 1, 2}, y), SampleArray::floats({4, 1}, labels)},
+        {.batch = batch});
+  };
+  const std::vector<std::string> names{"accuracy", "cross_entropy", "recall"};
+  for (const int64_t batch : {1, 4}) {  // a batch of ignored labels adds nothing
+    const Metrics metrics = evaluate(
+        pass_input, batches({0.0f, 1.0f, 1.0f, 255.0f}, batch), names, {.ignore_index = 255});
+    CHECK(metrics.at("accuracy") == test::Approx(2.0 / 3.0));
+    CHECK(metrics.at("recall_0") == 1.0);
+    CHECK(metrics.at("recall_1") == 0.5);
+    const double wrong = std::log(1.0 + std::exp(1.0));
+    CHECK(metrics.at("cross_entropy") == test::Approx((3.0 * wrong - 2.0) / 3.0));
+  }
+  CHECK_THROWS_AS(evaluate(pass_input, batches({0.0f, 1.0f, 1.0f, 255.0f}, 4), names), DataError);
+  CHECK_THROWS_AS(
+      evaluate(pass_input, batches({0.0f, 1.0f, 1.0f, 7.0f}, 4), names, {.ignore_index = 255}),
+      DataError);
+  QUANTRAIN_CHECK_ERROR(
+      evaluate(pass_input, batches({9.0f, 9.0f, 9.0f, 9.0f}, 4), names, {.ignore_index = 9}),
+      DataError,
+      "all labels are ignore_index");
+  const DataLoader numbers(
+      TensorDataset{SampleArray::floats({4, 2}, y), SampleArray::floats({4, 2}, y)});
+  QUANTRAIN_CHECK_ERROR(evaluate(pass_input, numbers, {}, {.ignore_index = 9}),
+                        DataError,
+                        "ignore_index is for labels");
+}
+
+TEST_CASE("targets [N] of an output [N, 1] are numbers", "[training][metrics]") {
+  const SampleArray y = SampleArray::floats({3, 1}, {1.0f, 2.0f, 4.0f});
+  // Whole numbers, which could be read as labels, too.
+  for (const float last : {2.0f, 2.5f}) {
+    const DataLoader batches(TensorDataset{y, SampleArray::floats({3}, {1.0f, 0.0f, last})},
+                             {.batch = 2});
+    const Metrics metrics = evaluate(pass_input, batches);
+    CHECK(metrics.size() == 3);
+    CHECK(metrics.at("mae") == test::Approx((2.0 + 4.0 - double{last}) / 3.0));
+  }
+}
+
 TEST_CASE("predictions have the order of the batches", "[training][metrics]") {
   const DataLoader batches(five_scores(), {.batch = 2});
   const Tensor y = predict(pass_input, batches);
