@@ -8,6 +8,7 @@
 #include "framework/core/rounding.hpp"
 #include "framework/core/text_stream.hpp"
 #include "framework/data/dataset_error.hpp"
+#include "framework/integer/saturation.hpp"
 
 namespace quantrain {
 namespace {
@@ -145,17 +146,9 @@ SampleArray SampleArray::encoded(const Shape& shape,
     check_finite(values, data.shape.elements(), features);
   std::vector<uint8_t> codes(values.size());
   data.saturated = integer::encode_input(values, params, features, codes, kDataset);
-  if (refuses(outside, data.saturated, std::ssize(values))) {
-    throw DataError(kDataset,
-                    data.saturated,
-                    " of ",
-                    values.size(),
-                    " values lie outside of the range [",
-                    range.min,
-                    ", ",
-                    range.max,
-                    "]: are the values in the units of the range?");
-  }
+  const integer::EncodedValues encoded{
+      .values = values, .outside = data.saturated, .samples = data.size, .columns = shape.back()};
+  integer::check_outside(outside, encoded, params, features, kDataset, "the samples");
   auto [all, owner] = kept(std::move(codes));
   data.owner = std::move(owner);
   data.bytes = all;

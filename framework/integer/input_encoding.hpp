@@ -14,8 +14,9 @@ namespace quantrain {
 /// What to do with values outside of the declared range, which have no code of their own.
 enum class Outside {
   kRefuse,      ///< throws an error if there is such a value
-  kRefuseMost,  ///< throws an error if more than half of the values are outside: then the values
-                ///< are probably in other units than the range. The rest saturates
+  kRefuseMost,  ///< throws an error if more than half of the values are outside, or, in a call of 8
+                ///< samples and more, more than nine tenths of a column (index along the last
+                ///< axis): then they are probably in other units. The rest saturates
   kSaturate,    ///< such values get the nearest code, and are counted
 };
 
@@ -23,6 +24,10 @@ enum class Outside {
 constexpr bool refuses(Outside outside, int64_t saturated, int64_t values) {
   if (outside == Outside::kSaturate) return false;
   return outside == Outside::kRefuse ? saturated > 0 : saturated > values / 2;
+}
+/// Whether kRefuseMost refuses a column of which so many values saturate.
+constexpr bool refuses_column(int64_t saturated, int64_t values) {
+  return 10 * saturated > 9 * values;
 }
 
 }  // namespace quantrain

@@ -60,7 +60,9 @@ class IntegerModel {
   /// their zero point. The channels of accumulators may have different scales: compare them by
   /// classify(). Or computes real logits, in which case y holds floats. Returns the number of
   /// values that saturate. All memory comes from the pool, which keeps it for the next call.
-  /// outside: by default, values of which more than half saturate are refused.
+  /// outside: by default, values of which more than half saturate are refused; in a call of 8
+  /// samples and more, so is a column (index along the last axis) of which more than nine tenths
+  /// saturate.
   /// Throws: ShapeError if x does not hold whole samples, y does not have output_size() integers for
   /// each of them, or the network has several inputs or outputs; DataError like quantize_input(),
   /// or if `outside` refuses the values of an input; kRefuseMost counts all values of the call.

@@ -8,6 +8,7 @@
 #include "framework/core/rounding.hpp"
 #include "framework/integer/classes.hpp"
 #include "framework/integer/integer_model_ready.hpp"
+#include "framework/integer/saturation.hpp"
 
 // The part of IntegerModel that runs. Unlike the rest, it is compiled for speed.
 namespace quantrain {
@@ -41,22 +42,8 @@ class Few {
   Buffer<T> many_;
 };
 
-void check_saturated(int64_t saturated, int64_t values, Outside outside, const Value& input) {
-  if (!refuses(outside, saturated, values)) return;
-  const Range range = input.params->float_range();
-  throw DataError(kWhere,
-                  saturated,
-                  " of ",
-                  values,
-                  " values lie outside of [",
-                  range.min,
-                  ", ",
-                  range.max,
-                  "], what the codes of ",
-                  input.name,
-                  " mean",
-                  input.features.empty() ? "" : " (after offset and scale)",
-                  ": pass values in the units of the training data, or Outside::kSaturate");
+size_t columns_of(const Value& input) {
+  return input.shape.rank() > 0 ? static_cast<size_t>(input.shape.back()) : 1;
 }
 
 }  // namespace
@@ -65,6 +52,41 @@ void check_saturated(int64_t saturated, int64_t values, Outside outside, const V
 struct IntegerModel::Saturation {
   Saturation(size_t inputs, Outside outside_) : outside(outside_), of_input(inputs) {
     std::fill_n(of_input.data(), inputs, 0);
+  }
+  /// The first call of several that belong together says how many samples they have.
+  void begin(const Program& program, int64_t n) {
+    if (call > 0) return;
+    call = n;
+    if (!integer::needs_columns(outside, n)) return;
+    size_t all = 0;
+    for (const int id : program.inputs) all += columns_of(program.value(id));
+    columns = Buffer<int64_t>(static_cast<int64_t>(all));
+    std::fill_n(columns.data(), all, 0);
+  }
+  std::span<int64_t> columns_at(const Program& program, size_t input) {
+    if (columns.size() == 0) return {};
+    size_t first = 0;
+    for (size_t i = 0; i < input; ++i) first += columns_of(program.value(program.inputs[i]));
+    return {columns.data() + first, columns_of(program.value(program.inputs[input]))};
+  }
+  void add(const Program& program, size_t input, std::span<const float> x, int64_t count) {
+    if (count == 0) return;
+    std::atomic_ref(of_input[input]).fetch_add(count, std::memory_order_relaxed);
+    const Value& value = program.value(program.inputs[input]);
+    if (columns.size() > 0)
+      integer::count_columns(x, *value.params, value.features, columns_at(program, input));
+  }
+  void check(const Program& program, size_t input, int64_t values) {
+    const Value& value = program.value(program.inputs[input]);
+    integer::check_outside(outside,
+                           {.values = values,
+                            .outside = of_input[input],
+                            .samples = call,
+                            .columns = columns_at(program, input)},
+                           *value.params,
+                           value.features,
+                           kWhere,
+                           value.name);
   }
   int64_t total() {
     const std::span<const int64_t> all = of_input;
@@ -75,6 +97,7 @@ struct IntegerModel::Saturation {
   int64_t samples = 0;  // so far
   int64_t call = 0;     // samples of the whole call
   Few<int64_t> of_input;
+  Buffer<int64_t> columns{};  // of all inputs, if the rule needs them
 };
 
 int64_t IntegerModel::quantize_input(std::span<const float> x,
@@ -83,13 +106,22 @@ int64_t IntegerModel::quantize_input(std::span<const float> x,
   return integer::encode_input(x, input_params(i), input_features(i), codes, kWhere);
 }
 
-int64_t IntegerModel::quantize_pixels(std::span<const uint8_t> x,
-                                      std::span<uint8_t> codes,
-                                      size_t i) const {
+namespace {
+
+Buffer<float> pixel_values(std::span<const uint8_t> x) {
   Buffer<float> raw(std::ssize(x));
   std::transform(x.begin(), x.end(), raw.begin(), [](uint8_t pixel) {
     return static_cast<float>(pixel) / 255.0f;
   });
+  return raw;
+}
+
+}  // namespace
+
+int64_t IntegerModel::quantize_pixels(std::span<const uint8_t> x,
+                                      std::span<uint8_t> codes,
+                                      size_t i) const {
+  const Buffer<float> raw = pixel_values(x);
   return quantize_input({raw.data(), x.size()}, codes, i);
 }
 
@@ -191,7 +223,7 @@ void IntegerModel::run_all(std::span<const std::span<const Input>> x,
   const int64_t n = samples(x_sizes, y_sizes);
   if (n == 0) return;
   if constexpr (std::is_same_v<Input, float>) {
-    if (saturation->call == 0) saturation->call = n;
+    saturation->begin(ready_->program, n);
   }
   const DefaultRounding rounding;
   const Program& p = ready_->program;
@@ -230,7 +262,7 @@ void IntegerModel::run_all(std::span<const std::span<const Input>> x,
           const auto part = x[i].subspan(static_cast<size_t>((first + begin) * sample),
                                          static_cast<size_t>(samples * sample));
           const int64_t outside = quantize_input(part, {codes(i, samples, place), part.size()}, i);
-          std::atomic_ref(saturation->of_input[i]).fetch_add(outside, std::memory_order_relaxed);
+          saturation->add(p, i, part, outside);
         }
       });
       saturation->samples += count;
@@ -238,12 +270,8 @@ void IntegerModel::run_all(std::span<const std::span<const Input>> x,
       // the order of the samples.
       const bool known =
           saturation->samples == saturation->call || saturation->outside == Outside::kRefuse;
-      for (size_t i = 0; known && i < x.size(); ++i) {
-        check_saturated(saturation->of_input[i],
-                        saturation->samples * ready_->input_elements[i],
-                        saturation->outside,
-                        p.value(p.inputs[i]));
-      }
+      for (size_t i = 0; known && i < x.size(); ++i)
+        saturation->check(p, i, saturation->samples * ready_->input_elements[i]);
     }
     for_tasks([&](int64_t begin, int64_t samples, uint8_t* place) {
       Few<const uint8_t*> inputs(x.size());
@@ -315,7 +343,7 @@ void IntegerModel::classify_all(std::span<const Input> x,
   if (n == 0) return;
   const size_t sample = x.size() / static_cast<size_t>(n);
   const size_t rows = classes.size() / static_cast<size_t>(n);
-  if constexpr (std::is_same_v<Input, float>) saturation->call = n;
+  if constexpr (std::is_same_v<Input, float>) saturation->begin(program(), n);
   Buffer<int32_t> logits(std::min(n, kChunk) * output_size());
   for (int64_t left = n; left > 0; left -= kChunk) {
     const auto some = static_cast<size_t>(std::min(left, kChunk));
@@ -357,10 +385,15 @@ int64_t IntegerModel::with_pixels(std::span<const uint8_t> x,
   }
   Buffer<uint8_t> codes(std::ssize(x));
   const std::span<uint8_t> all(codes.data(), x.size());
-  const int64_t saturated = quantize_pixels(x, all);
-  check_saturated(saturated, std::ssize(x), outside, input);
+  const Buffer<float> raw = pixel_values(x);
+  const std::span<const float> values(raw.data(), x.size());
+  const integer::EncodedValues encoded{.values = values,
+                                       .outside = quantize_input(values, all),
+                                       .samples = std::ssize(x) / ready_->input_elements[0],
+                                       .columns = static_cast<int64_t>(columns_of(input))};
+  integer::check_outside(outside, encoded, params, input.features, kWhere, input.name);
   run(all);
-  return saturated;
+  return encoded.outside;
 }
 
 int64_t IntegerModel::run_pixels(std::span<const uint8_t> x,

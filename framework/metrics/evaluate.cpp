@@ -6,6 +6,7 @@
 #include "framework/core/buffer.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/rounding.hpp"
+#include "framework/integer/saturation.hpp"
 
 namespace quantrain {
 namespace {
@@ -42,21 +43,20 @@ Buffer<uint8_t> codes_of(const Tensor& x, const IntegerModel& model, size_t i) {
     check_meaning(*own, model, i);
     std::copy_n(own->u8(), x.elements(), codes.data());
   } else {
-    const Floats values = x.floats();
-    const int64_t saturated =
-        model.quantize_input({values.data(), static_cast<size_t>(values.size())},
-                             {codes.data(), static_cast<size_t>(codes.size())},
-                             i);
-    if (refuses(Outside::kRefuseMost, saturated, x.elements())) {
-      throw DataError(kRunModel,
-                      saturated,
-                      " of ",
-                      x.elements(),
-                      " values of input ",
-                      i,
-                      " lie outside of what its codes mean: pass values in the units of the "
-                      "training data");
-    }
+    const Floats floats = x.floats();
+    const std::span<const float> values(floats.data(), static_cast<size_t>(floats.size()));
+    const int64_t outside =
+        model.quantize_input(values, {codes.data(), static_cast<size_t>(codes.size())}, i);
+    integer::check_outside(
+        Outside::kRefuseMost,
+        integer::EncodedValues{
+            .values = values, .outside = outside, .samples = x.dim(0), .columns = x.dim(-1)},
+        model.input_params(i),
+        model.input_features(i),
+        kRunModel,
+        "input " + std::to_string(i),
+        "pass values in the units of the training data, or encode them with "
+        "Outside::kSaturate (SampleArray::encoded)");
   }
   return codes;
 }

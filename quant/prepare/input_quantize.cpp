@@ -9,6 +9,7 @@
 #include "framework/autograd/ops/stored_codes.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/text_stream.hpp"
+#include "framework/integer/saturation.hpp"
 #include "layers/dry_run.hpp"
 
 namespace quantrain::quant {
@@ -155,27 +156,21 @@ Tensor InputQuantize::quantize_floats(const Tensor& x) {
   const auto size = static_cast<size_t>(n);
   const int64_t outside = integer::encode_input(
       {values.data(), size}, params_, {}, {codes->bytes.data(), size}, input_, mask.data());
-  if (checks && outside > 0) {
-    throw DataError(input_,
-                    outside,
-                    " of ",
-                    n,
-                    " values lie outside of what the network was prepared for, ",
-                    describe_input(params_, nullptr),
-                    ": prepare it for a range that holds them");
-  }
+  if (DryRun::on()) return in_float() ? x : result(x, std::move(codes), std::move(mask));
+  integer::check_outside(checks ? Outside::kRefuse : outside_,
+                         integer::EncodedValues{.values = {values.data(), size},
+                                                .outside = outside,
+                                                .samples = x.rank() > 1 ? x.dim(0) : 1,
+                                                .columns = x.rank() > 0 ? x.dim(-1) : 1},
+                         params_,
+                         {},
+                         input_,
+                         "the network's input",
+                         checks ? "prepare the network for a range that holds them"
+                                : "pass values in the units of the training data, or call "
+                                  "quant::set_outside(net, Outside::kSaturate)");
   if (in_float()) return x;
-  if (!DryRun::on() && refuses(outside_, outside, n)) {
-    throw DataError(input_,
-                    outside,
-                    " of ",
-                    n,
-                    " values lie outside of what the network was prepared for, ",
-                    describe_input(params_, nullptr),
-                    ": pass values in the units of the training data; if so many may saturate, "
-                    "call quant::set_outside(net, Outside::kSaturate)");
-  }
-  if (!DryRun::on()) std::atomic_ref(saturated_).fetch_add(outside);
+  std::atomic_ref(saturated_).fetch_add(outside);
   return result(x, std::move(codes), std::move(mask));
 }
 

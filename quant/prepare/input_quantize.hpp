@@ -28,11 +28,12 @@ std::pair<std::string, std::string> describe_inputs(const QParams& a,
 /// Input slot: turns the input into codes, or into their real values with Simulation::kFloat. Its
 /// parameters are given and never change.   docs/quantization.md (12), (20)
 /// If x carries codes with these parameters and features, the result has the same codes. Floats are
-/// quantized by (3), and saturating values are counted; if more than half saturate, they are
-/// refused, unless set_outside() says otherwise. Within a Calibration or a FloatMode, x
-/// passes unchanged; a Calibration also checks that no float saturates. If the input has features,
-/// x must carry codes, because plain floats could be raw values or the values z of (20). The state
-/// stores parameters and features as constants: loading a state with other values is an error.
+/// quantized by (3), and saturating values are counted; if more than half saturate, or nearly all
+/// of a column (Outside::kRefuseMost), they are refused, unless set_outside() says otherwise.
+/// Within a Calibration or a FloatMode, x passes unchanged; a Calibration also checks that no float
+/// saturates. If the input has features, x must carry codes, because plain floats could be raw
+/// values or the values z of (20). The state stores parameters and features as constants: loading a
+/// state with other values is an error.
 /// Shapes: y like x. Gradient: like fake_quantize() if x holds plain floats; all of grad_y if x
 /// carries codes.
 /// Throws: QuantError if x carries codes with other parameters or features, or if the input has

@@ -44,7 +44,8 @@ void freeze(Module& net);
 /// Selects the integer engine or floats for the simulation. Not saved with the state.
 void set_simulation(Module& net, Simulation simulation);
 /// Sets which batches of floats the network's inputs refuse because values saturate. By default,
-/// those of which more than half of the values do. Not saved with the state.
+/// those of which more than half of the values do, or nearly all of a column. Not saved with the
+/// state.
 void set_outside(Module& net, Outside outside);
 
 /// weight_quantizer() returns the module in the weight slot of the layer at this path, and

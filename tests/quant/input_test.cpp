@@ -355,10 +355,11 @@ TEST_CASE("the input slot passes codes on, quantizes floats, and counts values t
 
   // Codes 0 and 255 mean -3.984 and 4.0157; values up to half a step beyond round to them.
   const Tensor far = Tensor::from({4}, std::vector<float>{-4.2f, 4.03f, 4.04f, 1e30f});
-  QUANTRAIN_CHECK_ERROR(slot(far),
-                        DataError,
-                        "[input] 3 of 4 values lie outside of what the network was prepared for, "
-                        "[-3.98431, 4.01569]");
+  QUANTRAIN_CHECK_ERROR(
+      slot(far),
+      DataError,
+      "[input] 3 of 4 values lie outside of [-3.98431, 4.01569], what the codes of "
+      "the network's input mean");
   CHECK(slot.saturated() == 0);
   slot.set_outside(Outside::kSaturate);
   CHECK(slot(far).codes()->bytes[0] == 0);
@@ -389,8 +390,7 @@ TEST_CASE("the input slot passes codes on, quantizes floats, and counts values t
     const Calibration calibration(net);
     CHECK(net(images).same_as(images));
     CHECK(net(floats).same_as(floats));
-    QUANTRAIN_CHECK_ERROR(
-        net(far), DataError, "[input] 3 of 4 values lie outside of what the network was prepared");
+    QUANTRAIN_CHECK_ERROR(net(far), DataError, "prepare the network for a range that holds them");
   }
   CHECK_NOTHROW(net(far));
 }
@@ -432,13 +432,19 @@ TEST_CASE("values that saturate are an error during calibration; afterwards, mos
   prepare_ptq(net, Tensor::full({1, 12}, 1.0f), config);
   calibrate(net, Tensor::full({1, 12}, 0.5f));
   QUANTRAIN_CHECK_ERROR(calibrate(net, Tensor::full({1, 12}, 1.5f)), DataError, "12 of 12 values");
-  QUANTRAIN_CHECK_ERROR(net(Tensor::full({1, 12}, 1.5f)),
-                        DataError,
-                        "12 of 12 values lie outside of what the network was prepared for, [0, 1]");
+  QUANTRAIN_CHECK_ERROR(
+      net(Tensor::full({1, 12}, 1.5f)),
+      DataError,
+      "12 of 12 values lie outside of [0, 1], what the codes of the network's input");
   QUANTRAIN_CHECK_ERROR(net(Tensor::full({1, 12}, 255.0f)), DataError, "quant::set_outside(net");
+  Tensor rows = Tensor::full({8, 12}, 0.5f);
+  for (int64_t i = 0; i < 8; ++i) rows.mutable_data()[12 * i + 7] = 40.0f;
+  QUANTRAIN_CHECK_ERROR(net(rows), DataError, "8 of 8 values of column 7 lie outside of [0, 1]");
   set_outside(net, Outside::kSaturate);
+  CHECK_NOTHROW(net(rows));
+  CHECK(input_of(net).saturated() == 8);
   CHECK_NOTHROW(net(Tensor::full({1, 12}, 1.5f)));
-  CHECK(input_of(net).saturated() == 12);
+  CHECK(input_of(net).saturated() == 8 + 12);
   const IntegerModel model = convert(net, Tensor::full({1, 12}, 0.5f));
   std::vector<uint8_t> codes(12);
   CHECK(model.quantize_input(std::vector<float>(12, 1.5f), codes) == 12);

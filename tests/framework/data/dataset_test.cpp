@@ -115,7 +115,21 @@ TEST_CASE("a data set counts the values that saturate, and refuses most of them 
   QUANTRAIN_CHECK_ERROR(
       Dataset::from_floats({4, 1}, pixels, {0, 0, 0, 0}, 1, {0.0f, 1.0f}, {}, Outside::kRefuseMost),
       DataError,
-      "[dataset] 3 of 4 values lie outside of the range [0, 1]");
+      "[dataset] 3 of 4 values lie outside of [0, 1], what the codes of the samples mean");
+}
+
+TEST_CASE("a data set that refuses most values that saturate looks at each column",
+          "[data][dataset]") {
+  std::vector<float> values(10 * 3, 0.5f);
+  for (size_t i = 1; i < values.size(); i += 3) values[i] = 20.0f;
+  const auto make = [&](Outside outside) {
+    return Dataset::from_floats(
+        {10, 3}, values, std::vector<int32_t>(10), 1, {0.0f, 1.0f}, {}, outside);
+  };
+  QUANTRAIN_CHECK_ERROR(make(Outside::kRefuseMost),
+                        DataError,
+                        "[dataset] 10 of 10 values of column 1 lie outside of [0, 1]");
+  CHECK(make(Outside::kSaturate).saturated() == 10);
 }
 
 TEST_CASE("floats outside their declared range are rejected", "[data][dataset]") {

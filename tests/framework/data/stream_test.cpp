@@ -156,7 +156,7 @@ TEST_CASE("samples of a stream that are not as declared are refused", "[data][st
   options.outside = Outside::kRefuseMost;
   QUANTRAIN_CHECK_ERROR(one({{2.0f, 3.0f}, 0, {0.0f}}, options),
                         DataError,
-                        "4 of 4 values lie outside of the range [0, 1]");
+                        "4 of 4 values lie outside of [0, 1], what the codes of the samples mean");
   options.outside = Outside::kSaturate;
   options.features = {{0.0f, 0.0f}, {1.0f, 1e-3f}};
   QUANTRAIN_CHECK_ERROR(one({{1.0f, 3e38f}, 0, {0.0f}}, options),

@@ -263,6 +263,69 @@ TEST_CASE("calls on raw values count those that saturate, and refuse a batch of 
   CHECK(model.classify(many, many_classes) == 768);
 }
 
+TEST_CASE("a call of eight samples refuses a column of which nearly all values saturate",
+          "[integer][input]") {
+  test::Builder b;
+  b.program.outputs = {b.input({6}, input_params({0.0f, 1.0f}, "test"))};
+  b.program.values[0].features = {{0, 0, 0, 0, 0, 0}, {1, 1, 1, 1, 1, 2}};
+  const IntegerModel model(b.program);
+  const auto rows = [](int64_t n, int64_t outside, float value) {
+    std::vector<float> x(static_cast<size_t>(n) * 6, 0.5f);
+    for (int64_t i = 0; i < outside; ++i) x[static_cast<size_t>(i) * 6 + 5] = value;
+    return x;
+  };
+  const auto run = [&](int64_t n, int64_t outside, float value, Outside how) {
+    std::vector<int32_t> integers(static_cast<size_t>(n) * 6), classes(static_cast<size_t>(n));
+    const std::vector<float> x = rows(n, outside, value);
+    const int64_t saturated = model.run(x, integers, how);
+    CHECK(model.classify(x, classes, how) == saturated);
+    return saturated;
+  };
+  const auto most = Outside::kRefuseMost;
+  CHECK(run(7, 7, 1000.0f, most) == 7);
+  QUANTRAIN_CHECK_ERROR(run(8, 8, 1000.0f, most),
+                        DataError,
+                        "[IntegerModel] 8 of 8 values of column 5 lie outside of [0, 1], what the "
+                        "codes of input0 mean (after offset and scale): pass values in the units "
+                        "of the training data, or Outside::kSaturate");
+  CHECK(run(8, 7, 1000.0f, most) == 7);
+  CHECK(run(8, 8, 2.0f, most) == 0);  // its scale is 2: a value at the limit is inside
+  CHECK(run(20, 18, -9.0f, most) == 18);
+  CHECK_THROWS_AS(run(20, 19, -9.0f, most), DataError);
+  CHECK(run(20, 20, -9.0f, Outside::kSaturate) == 20);
+  CHECK(run(600, 540, -9.0f, most) == 540);  // several chunks
+  QUANTRAIN_CHECK_ERROR(run(600, 541, -9.0f, most), DataError, "541 of 600 values of column 5");
+
+  // A camera whose third channel has other units.
+  b.program.values[0].shape = {2, 1, 3};
+  b.program.values[0].features = {{0, 0, 0}, {1, 1, 0.01f}};
+  const IntegerModel camera(b.program);
+  const std::vector<uint8_t> pixels(8 * 6, 200);
+  std::vector<int32_t> integers(8 * 6);
+  QUANTRAIN_CHECK_ERROR(
+      camera.run_pixels(pixels, integers), DataError, "16 of 16 values of column 2");
+  CHECK(camera.run_pixels(pixels, integers, Outside::kSaturate) == 16);
+  CHECK(camera.run_pixels(std::span(pixels).first(7 * 6), std::span(integers).first(7 * 6)) == 14);
+}
+
+TEST_CASE("each of several inputs is refused by its own columns", "[integer][input]") {
+  test::Builder b;
+  const QParams unit = input_params({0.0f, 1.0f}, "test");
+  const int first = b.input({3}, unit);
+  b.program.outputs = {first, b.input({4}, unit)};
+  const IntegerModel model(b.program);
+  const std::vector<float> inside(10 * 3, 0.5f);
+  std::vector<float> other(10 * 4, 0.5f), a(10 * 3), c(10 * 4);
+  for (size_t i = 2; i < other.size(); i += 4) other[i] = 7.0f;
+  const std::vector<std::span<const float>> x{inside, other};
+  const std::vector<std::span<float>> y{a, c};
+  QUANTRAIN_CHECK_ERROR(model.run(x, y),
+                        DataError,
+                        "10 of 10 values of column 2 lie outside of [0, 1], what the codes of "
+                        "input1");
+  CHECK(model.run(x, y, Outside::kSaturate) == 10);
+}
+
 TEST_CASE("each of several inputs is refused by its own values", "[integer][input]") {
   test::Builder b;
   const QParams unit = input_params({0.0f, 1.0f}, "test");
