@@ -28,6 +28,8 @@ struct Slots {
   /// Of a root whose slots are filled: fills the slots of `to`, a new network of the same layers as
   /// `from`, in the same way. copy() calls it.
   std::function<void(const Module& from, Module& to)> prepare_again;
+  /// The weight that fold_normalization() left in this layer. Not part of the state.
+  std::vector<float> folded_weight;
 };
 
 struct NamedModule {

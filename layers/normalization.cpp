@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "framework/core/error.hpp"
 #include "layers/batch_norm.hpp"
@@ -61,6 +62,7 @@ double at(const std::vector<float>& numbers, int64_t channel) {
 /// The first layer with weights.
 struct First {
   std::string name;
+  Module* layer = nullptr;
   Tensor weight, bias;
   int64_t groups = 1;
   bool pads = false;
@@ -95,6 +97,7 @@ First first_layer(Module& net, const Tensor& example) {
   }
   first.name = node->scope();
   Module* const layer = module_at(net, node->scope());
+  first.layer = layer;
   if (const auto* const linear = dynamic_cast<Linear*>(layer)) {
     first.weight = linear->weight();
     first.bias = linear->bias();
@@ -129,6 +132,13 @@ First first_layer(Module& net, const Tensor& example) {
   return first;
 }
 
+/// Whether the layer still has the weight that an earlier call left.
+bool was_folded(const First& first) {
+  const Floats weight = first.weight.floats();
+  return std::ranges::equal(std::span(weight.data(), static_cast<size_t>(weight.size())),
+                            first.layer->slots().folded_weight);
+}
+
 }  // namespace
 
 void fold_normalization(Module& net, const Tensor& example, const Normalization& normalization) {
@@ -141,6 +151,11 @@ void fold_normalization(Module& net, const Tensor& example, const Normalization&
                      "is prepared: call fold_normalization before prepare_qat or prepare_ptq");
   First first = first_layer(net, example);
   const std::string& where = first.name.empty() ? net.label() : first.name;
+  if (was_folded(first)) {
+    throw GraphError(where,
+                     "was folded already, and its weight is still what that left: fold only once; "
+                     "of two normalizations, fold the combined mean and deviation");
+  }
   if (first.pads && !first.has_ones) {
     throw GraphError(
         where,
@@ -193,6 +208,7 @@ void fold_normalization(Module& net, const Tensor& example, const Normalization&
     number =
         static_cast<float>(static_cast<double>(number) + (first.bias.defined() ? shift : -shift));
   }
+  first.layer->slots().folded_weight.assign(weight, weight + first.weight.elements());
 }
 
 }  // namespace quantrain

@@ -28,8 +28,11 @@ struct Normalization {
 /// Throws: DataError unless mean and deviation have one number or one for each channel, all finite,
 /// deviations positive, and means within the example's range; GraphError if the first layer is none
 /// of these, shares its weight, pads, or has neither a bias nor a batch norm, if the weights of the
-/// ones are not 0, or if the network is prepared for quantization. On an error, nothing changes. A
-/// second call folds a second time: without OnesChannel, this cannot be noticed.
+/// ones are not 0, if the layer was folded already, or if the network is prepared for quantization.
+/// On an error, nothing changes. A second call is noticed as long as the layer still has the weight
+/// that the first one left: after load() of the trained weights, fold again. In a new network that
+/// loads a folded state, a second call cannot be noticed, except with OnesChannel: save the state
+/// before you fold, or do not fold again.
 void fold_normalization(Module& net, const Tensor& example, const Normalization& normalization);
 
 }  // namespace quantrain

@@ -108,6 +108,32 @@ TEST_CASE("with a channel of ones, the first convolution may pad", "[layers][nor
   CHECK(values(conv.weight()) == once);
 }
 
+TEST_CASE("a network is folded once, and again after its trained weights are loaded",
+          "[layers][normalization]") {
+  const Tensor x = random_tensor({2, 6, 5, 3}, 1, 0.0f, 1.0f);
+  for (const bool norm : {false, true}) {
+    Sequential net = norm ? Sequential{Conv2d{3, 4, {.bias = false}}, trained(BatchNorm2d{4}, 7)}
+                          : Sequential{Conv2d{3, 4}, ReLU{}};
+    const Tensor weight = dynamic_cast<Conv2d&>(net.find("0")).weight();
+    const std::vector<float> loaded = values(weight);
+    fold_normalization(net, x, kColours);
+    std::vector<std::vector<float>> once;
+    for (const NamedState& entry : net.named_buffers())
+      if (!entry.holds_integers()) once.push_back(values(entry.tensor));
+    const std::vector<float> folded = values(weight);
+    QUANTRAIN_CHECK_ERROR(fold_normalization(net, x, kColours),
+                          GraphError,
+                          "[0] was folded already, and its weight is still what that left");
+    CHECK(values(weight) == folded);
+    size_t i = 0;
+    for (const NamedState& entry : net.named_buffers())
+      if (!entry.holds_integers()) CHECK(values(entry.tensor) == once[i++]);
+    test::set(weight, loaded);
+    CHECK_NOTHROW(fold_normalization(net, x, kColours));
+    CHECK(values(weight) == folded);
+  }
+}
+
 TEST_CASE("fold_normalization refuses what it cannot fold, and changes nothing",
           "[layers][normalization]") {
   const Tensor x = random_tensor({1, 6, 6, 3}, 1, 0.0f, 1.0f);
