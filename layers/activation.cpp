@@ -34,6 +34,13 @@ std::string_view Elementwise::type() const {
   return function_->layer;
 }
 
+float Elementwise::number(std::string_view name) const {
+  for (const auto& [key, value] : function_->attributes) {
+    if (key == name) return static_cast<float>(value);
+  }
+  throw GraphError(type(), "its function has no attribute ", name);
+}
+
 Tensor Elementwise::forward(const Tensor& x) { return elementwise(function_, x); }
 
 PReLU::PReLU(int64_t channels, float slope) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <limits>
+
 #include "framework/arithmetic/activation.hpp"
 #include "framework/autograd/ops/functions.hpp"
 #include "layers/module.hpp"
@@ -9,7 +11,9 @@ namespace quantrain {
 /// y = max(x, 0).
 class ReLU : public Module {
  public:
-  std::string_view type() const override { return "ReLU"; }
+  static constexpr std::string_view kType = "ReLU";
+  using Members = NoMembers;
+  std::string_view type() const override { return kType; }
 
  protected:
   Tensor forward(const Tensor& x) final { return take_forward(x); }
@@ -19,7 +23,9 @@ class ReLU : public Module {
 /// y = min(max(x, 0), 6).
 class ReLU6 : public Module {
  public:
-  std::string_view type() const override { return "ReLU6"; }
+  static constexpr std::string_view kType = "ReLU6";
+  using Members = NoMembers;
+  std::string_view type() const override { return kType; }
 
  protected:
   Tensor forward(const Tensor& x) final { return take_forward(x); }
@@ -38,7 +44,9 @@ Activation activation_of(const Module& layer);
 /// Source: ONNX Softmax, axis -1.
 class Softmax : public Module {
  public:
-  std::string_view type() const override { return "Softmax"; }
+  static constexpr std::string_view kType = "Softmax";
+  using Members = NoMembers;
+  std::string_view type() const override { return kType; }
 
  protected:
   /// Throws: ShapeError if x is a scalar.
@@ -56,6 +64,8 @@ class Elementwise : public Module {
 
  protected:
   Tensor forward(const Tensor& x) override;
+  /// The function's attribute of this name.   Throws: GraphError if there is none.
+  float number(std::string_view name) const;
 
  private:
   std::shared_ptr<const ElementwiseFunction> function_;
@@ -63,42 +73,86 @@ class Elementwise : public Module {
 
 // One layer for each function in framework/autograd/ops/functions.hpp. That file has the formulas.
 struct Sigmoid : Elementwise {
+  static constexpr std::string_view kType = "Sigmoid";
+  using Members = NoMembers;
   Sigmoid() : Elementwise(functions::sigmoid()) {}
 };
 struct Tanh : Elementwise {
+  static constexpr std::string_view kType = "Tanh";
+  using Members = NoMembers;
   Tanh() : Elementwise(functions::tanh()) {}
 };
 struct HardSigmoid : Elementwise {
+  static constexpr std::string_view kType = "HardSigmoid";
+  using Members = NoMembers;
   HardSigmoid() : Elementwise(functions::hard_sigmoid()) {}
 };
 struct HardSwish : Elementwise {
+  static constexpr std::string_view kType = "HardSwish";
+  using Members = NoMembers;
   HardSwish() : Elementwise(functions::hard_swish()) {}
 };
 struct SiLU : Elementwise {
+  static constexpr std::string_view kType = "SiLU";
+  using Members = NoMembers;
   SiLU() : Elementwise(functions::silu()) {}
 };
 struct GELU : Elementwise {
+  static constexpr std::string_view kType = "GELU";
+  using Members = NoMembers;
   GELU() : Elementwise(functions::gelu()) {}
 };
 /// Throws: DataError if slope is not finite.
 struct LeakyReLU : Elementwise {
+  static constexpr std::string_view kType = "LeakyReLU";
+  struct Members {
+    float slope = 0.0f;
+    static void describe(auto& m, auto& member) { member("slope", m.slope); }
+  };
+  static LeakyReLU from(const Members& m) { return LeakyReLU(m.slope); }
+  Members members() const { return {number("alpha")}; }
   explicit LeakyReLU(float slope = 0.01f) : Elementwise(functions::leaky_relu(slope)) {}
 };
 /// Throws: DataError if alpha is not finite.
 struct ELU : Elementwise {
+  static constexpr std::string_view kType = "ELU";
+  struct Members {
+    float alpha = 0.0f;
+    static void describe(auto& m, auto& member) { member("alpha", m.alpha); }
+  };
+  static ELU from(const Members& m) { return ELU(m.alpha); }
+  Members members() const { return {number("alpha")}; }
   explicit ELU(float alpha = 1.0f) : Elementwise(functions::elu(alpha)) {}
 };
 struct Exp : Elementwise {
+  static constexpr std::string_view kType = "Exp";
+  using Members = NoMembers;
   Exp() : Elementwise(functions::exp()) {}
 };
 struct Square : Elementwise {
+  static constexpr std::string_view kType = "Square";
+  using Members = NoMembers;
   Square() : Elementwise(functions::square()) {}
 };
 struct Abs : Elementwise {
+  static constexpr std::string_view kType = "Abs";
+  using Members = NoMembers;
   Abs() : Elementwise(functions::abs()) {}
 };
 /// Throws: DataError if no finite number lies between the bounds.
 struct Clamp : Elementwise {
+  static constexpr std::string_view kType = "Clamp";
+  struct Members {
+    float low = 0.0f;
+    float high = 0.0f;
+    static void describe(auto& m, auto& member) {
+      constexpr float kInfinity = std::numeric_limits<float>::infinity();
+      member.optional("low", m.low, -kInfinity);
+      member.optional("high", m.high, kInfinity);
+    }
+  };
+  static Clamp from(const Members& m) { return Clamp(m.low, m.high); }
+  Members members() const { return {number("min"), number("max")}; }
   Clamp(float low, float high) : Elementwise(functions::clamp(low, high)) {}
 };
 
@@ -115,7 +169,14 @@ class PReLU : public Module {
   /// Uses existing slopes, such as another layer's weight().
   /// Throws: ShapeError unless they are [channels].
   explicit PReLU(Tensor weight);
-  std::string_view type() const override { return "PReLU"; }
+  static constexpr std::string_view kType = "PReLU";
+  struct Members {
+    Tensor weight;
+    static void describe(auto& m, auto& member) { member("weight", m.weight); }
+  };
+  static PReLU from(const Members& m) { return PReLU(m.weight); }
+  Members members() const { return {weight_}; }
+  std::string_view type() const override { return kType; }
   const Tensor& weight() const& { return weight_; }
   Tensor weight() const&& { return weight_; }
 

@@ -16,7 +16,14 @@ class AdaptiveAvgPool2d : public Module {
  public:
   /// Throws: ShapeError if a size is below 1.
   explicit AdaptiveAvgPool2d(Size2d out);
-  std::string_view type() const override { return "AdaptiveAvgPool2d"; }
+  static constexpr std::string_view kType = "AdaptiveAvgPool2d";
+  struct Members {
+    Size2d out;
+    static void describe(auto& m, auto& member) { member("out", m.out); }
+  };
+  static AdaptiveAvgPool2d from(const Members& m) { return AdaptiveAvgPool2d(m.out); }
+  Members members() const { return {out_}; }
+  std::string_view type() const override { return kType; }
 
  protected:
   /// Throws: ShapeError if x is not [N, H, W, C], or if out does not divide H and W; the message
@@ -34,7 +41,14 @@ class AdaptiveMaxPool2d : public Module {
  public:
   /// Throws: ShapeError if a size is below 1.
   explicit AdaptiveMaxPool2d(Size2d out);
-  std::string_view type() const override { return "AdaptiveMaxPool2d"; }
+  static constexpr std::string_view kType = "AdaptiveMaxPool2d";
+  struct Members {
+    Size2d out;
+    static void describe(auto& m, auto& member) { member("out", m.out); }
+  };
+  static AdaptiveMaxPool2d from(const Members& m) { return AdaptiveMaxPool2d(m.out); }
+  Members members() const { return {out_}; }
+  std::string_view type() const override { return kType; }
 
  protected:
   /// Throws: ShapeError like AdaptiveAvgPool2d::forward(); otherwise like MaxPool2d::forward().
@@ -51,7 +65,14 @@ class AdaptiveAvgPool1d : public Module {
  public:
   /// Throws: ShapeError if the size is below 1.
   explicit AdaptiveAvgPool1d(int64_t out);
-  std::string_view type() const override { return "AdaptiveAvgPool1d"; }
+  static constexpr std::string_view kType = "AdaptiveAvgPool1d";
+  struct Members {
+    int64_t out = 1;
+    static void describe(auto& m, auto& member) { member("out", m.out); }
+  };
+  static AdaptiveAvgPool1d from(const Members& m) { return AdaptiveAvgPool1d(m.out); }
+  Members members() const { return {out_}; }
+  std::string_view type() const override { return kType; }
 
  protected:
   /// Throws: ShapeError if x is not [N, L, C], or if out does not divide L; the message names the
@@ -69,7 +90,14 @@ class AdaptiveMaxPool1d : public Module {
  public:
   /// Throws: ShapeError if the size is below 1.
   explicit AdaptiveMaxPool1d(int64_t out);
-  std::string_view type() const override { return "AdaptiveMaxPool1d"; }
+  static constexpr std::string_view kType = "AdaptiveMaxPool1d";
+  struct Members {
+    int64_t out = 1;
+    static void describe(auto& m, auto& member) { member("out", m.out); }
+  };
+  static AdaptiveMaxPool1d from(const Members& m) { return AdaptiveMaxPool1d(m.out); }
+  Members members() const { return {out_}; }
+  std::string_view type() const override { return kType; }
 
  protected:
   /// Throws: ShapeError like AdaptiveAvgPool1d::forward(); otherwise like MaxPool1d::forward().

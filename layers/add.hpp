@@ -12,7 +12,10 @@ namespace quantrain {
 /// Source: ONNX Sum.
 class Add : public Module {
  public:
-  std::string_view type() const override { return "Add"; }
+  static constexpr std::string_view kType = "Add";
+  using Members = NoMembers;
+  static constexpr InputCount kInputs = InputCount::any();
+  std::string_view type() const override { return kType; }
 
  protected:
   /// Throws: ShapeError if the shapes differ or the list is empty.

@@ -24,6 +24,19 @@ class BatchNorm : public Module {
     float epsilon = 1e-5f;  ///< added to the variance; positive and finite
     float momentum = 0.1f;  ///< weight of the batch in the running statistics, 0 to 1
   };
+  struct Members {
+    Options options;
+    Tensor gamma, beta, running_mean, running_var;
+    static void describe(auto& m, auto& member) {
+      member("epsilon", m.options.epsilon);
+      member("momentum", m.options.momentum);
+      member("weight", m.gamma);
+      member("bias", m.beta);
+      member("running_mean", m.running_mean);
+      member("running_var", m.running_var);
+    }
+  };
+  Members members() const { return {options_, gamma_, beta_, running_mean_, running_var_}; }
 
   const Tensor& gamma() const& { return gamma_; }
   Tensor gamma() const&& { return gamma_; }
@@ -101,7 +114,11 @@ class BatchNorm1d : public BatchNorm {
                   std::move(running_var),
                   options,
                   {{2, "rows [N, "}, {3, "signals [N, L, "}}) {}
-  std::string_view type() const override { return "BatchNorm1d"; }
+  static constexpr std::string_view kType = "BatchNorm1d";
+  static BatchNorm1d from(const Members& m) {
+    return {m.gamma, m.beta, m.running_mean, m.running_var, m.options};
+  }
+  std::string_view type() const override { return kType; }
 };
 
 /// Normalizes images [N, H, W, C]. Quantization folds it into a Conv2d that directly precedes it.
@@ -124,7 +141,11 @@ class BatchNorm2d : public BatchNorm {
                   std::move(running_var),
                   options,
                   {{4, "images [N, H, W, "}}) {}
-  std::string_view type() const override { return "BatchNorm2d"; }
+  static constexpr std::string_view kType = "BatchNorm2d";
+  static BatchNorm2d from(const Members& m) {
+    return {m.gamma, m.beta, m.running_mean, m.running_var, m.options};
+  }
+  std::string_view type() const override { return kType; }
 };
 
 }  // namespace quantrain

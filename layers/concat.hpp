@@ -10,7 +10,10 @@ namespace quantrain {
 /// Source: ONNX Concat.
 class Concat : public Module {
  public:
-  std::string_view type() const override { return "Concat"; }
+  static constexpr std::string_view kType = "Concat";
+  using Members = NoMembers;
+  static constexpr InputCount kInputs = InputCount::any();
+  std::string_view type() const override { return kType; }
 
  protected:
   /// Throws: ShapeError like concat().

@@ -40,7 +40,22 @@ class Conv1d : public Module {
   /// not [O].
   Conv1d(Tensor weight, Tensor bias, Options options);
 
-  std::string_view type() const override { return "Conv1d"; }
+  static constexpr std::string_view kType = "Conv1d";
+  struct Members {
+    Options options;
+    Tensor weight, bias;
+    static void describe(auto& m, auto& member) {
+      member("stride", m.options.stride);
+      member("padding", m.options.padding);
+      member("groups", m.options.groups);
+      member("dilation", m.options.dilation);
+      member("weight", m.weight);
+      member("bias", m.bias);
+    }
+  };
+  static Conv1d from(const Members& m) { return {m.weight, m.bias, m.options}; }
+  Members members() const { return {options_, weight_, bias_}; }
+  std::string_view type() const override { return kType; }
   bool has_weight_slot() const override { return true; }
   const Tensor& weight() const& { return weight_; }
   Tensor weight() const&& { return weight_; }

@@ -41,7 +41,22 @@ class Conv2d : public Module {
   /// defined and not [O].
   Conv2d(Tensor weight, Tensor bias, Options options);
 
-  std::string_view type() const override { return "Conv2d"; }
+  static constexpr std::string_view kType = "Conv2d";
+  struct Members {
+    Options options;
+    Tensor weight, bias;
+    static void describe(auto& m, auto& member) {
+      member("stride", m.options.stride);
+      member("padding", m.options.padding);
+      member("groups", m.options.groups);
+      member("dilation", m.options.dilation);
+      member("weight", m.weight);
+      member("bias", m.bias);
+    }
+  };
+  static Conv2d from(const Members& m) { return {m.weight, m.bias, m.options}; }
+  Members members() const { return {options_, weight_, bias_}; }
+  std::string_view type() const override { return kType; }
   bool has_weight_slot() const override { return true; }
   const Tensor& weight() const& { return weight_; }
   Tensor weight() const&& { return weight_; }

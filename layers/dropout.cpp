@@ -5,8 +5,22 @@
 
 namespace quantrain {
 Dropout::Dropout(float p, Generator& generator) : p_(p), seed_(generator.next_stream().bits()) {
-  if (!(p >= 0.0f && p < 1.0f)) throw DataError("Dropout", "p must be in [0, 1): ", p);
+  check();
   passes_ = add_buffer("passes", IntegerBuffer({}, {.least = 0, .most = kMostCount}));
+}
+
+Dropout::Dropout(const Members& members)
+    : p_(members.p), seed_(static_cast<uint64_t>(members.seed)) {
+  check();
+  IntegerBuffer passes = members.passes;
+  if (!passes.defined()) passes = IntegerBuffer({}, {.least = 0, .most = kMostCount});
+  if (!(passes.shape() == Shape{}) || passes.least() < 0)
+    throw DataError("Dropout", "passes are not one count, but integers ", passes.shape());
+  passes_ = add_buffer("passes", std::move(passes));
+}
+
+void Dropout::check() const {
+  if (!(p_ >= 0.0f && p_ < 1.0f)) throw DataError("Dropout", "p must be in [0, 1): ", p_);
 }
 
 uint64_t Dropout::next_pass() {

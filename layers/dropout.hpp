@@ -16,12 +16,29 @@ class Dropout : public Module {
  public:
   /// Throws: DataError unless 0 <= p < 1.
   explicit Dropout(float p = 0.5f, Generator& generator = default_generator());
-  std::string_view type() const override { return "Dropout"; }
+  static constexpr std::string_view kType = "Dropout";
+  struct Members {
+    float p = 0.5f;
+    int64_t seed = 0;  ///< the bits of the stream's seed
+    IntegerBuffer passes;
+    static void describe(auto& m, auto& member) {
+      member("p", m.p);
+      member("seed", m.seed);
+      member("passes", m.passes);
+    }
+  };
+  /// Continues the random numbers of another Dropout. Without passes, begins at the first.
+  /// Throws: DataError unless 0 <= p < 1, or if passes are not one count.
+  static Dropout from(const Members& m) { return Dropout(m); }
+  Members members() const { return {p_, static_cast<int64_t>(seed_), passes_}; }
+  std::string_view type() const override { return kType; }
 
  protected:
   Tensor forward(const Tensor& x) override;
 
  private:
+  explicit Dropout(const Members& members);
+  void check() const;
   uint64_t next_pass();
 
   float p_;

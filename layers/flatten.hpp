@@ -8,7 +8,9 @@ namespace quantrain {
 /// Shapes: x [N, ...]  ->  y [N, product of the other extents].
 class Flatten : public Module {
  public:
-  std::string_view type() const override { return "Flatten"; }
+  static constexpr std::string_view kType = "Flatten";
+  using Members = NoMembers;
+  std::string_view type() const override { return kType; }
 
  protected:
   Tensor forward(const Tensor& x) override;

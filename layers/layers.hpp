@@ -1,6 +1,8 @@
 #pragma once
 
-// Includes every layer, for programs.
+#include <tuple>
+
+// Includes every layer, for programs, and lists their types.
 #include "layers/activation.hpp"
 #include "layers/adaptive_pooling.hpp"
 #include "layers/add.hpp"
@@ -14,8 +16,10 @@
 #include "layers/evaluate.hpp"
 #include "layers/evaluation_mode.hpp"
 #include "layers/flatten.hpp"
+#include "layers/fusion.hpp"
 #include "layers/init.hpp"
 #include "layers/linear.hpp"
+#include "layers/members.hpp"
 #include "layers/module.hpp"
 #include "layers/moves.hpp"
 #include "layers/mul.hpp"
@@ -27,3 +31,56 @@
 #include "layers/sequential.hpp"
 #include "layers/state.hpp"
 #include "layers/summary.hpp"
+
+namespace quantrain {
+
+/// Every layer that files know by its name (kType). A new layer gets a line here; the compiler
+/// names what it lacks (layers/members.hpp).
+using LayerTypes = std::tuple<Abs,
+                              AdaptiveAvgPool1d,
+                              AdaptiveAvgPool2d,
+                              AdaptiveMaxPool1d,
+                              AdaptiveMaxPool2d,
+                              Add,
+                              AvgPool1d,
+                              AvgPool2d,
+                              BatchNorm1d,
+                              BatchNorm2d,
+                              Clamp,
+                              Concat,
+                              Conv1d,
+                              Conv2d,
+                              Dropout,
+                              ELU,
+                              Exp,
+                              Flatten,
+                              GELU,
+                              GlobalAvgPool1d,
+                              GlobalAvgPool2d,
+                              GlobalMaxPool1d,
+                              GlobalMaxPool2d,
+                              HardSigmoid,
+                              HardSwish,
+                              LeakyReLU,
+                              Linear,
+                              Max,
+                              MaxPool1d,
+                              MaxPool2d,
+                              Mean,
+                              Mul,
+                              OnesChannel,
+                              PReLU,
+                              ReLU,
+                              ReLU6,
+                              Reshape,
+                              SiLU,
+                              Sigmoid,
+                              Slice,
+                              Softmax,
+                              Square,
+                              Tanh,
+                              Upsample,
+                              ZeroPad1d,
+                              ZeroPad2d>;
+
+}  // namespace quantrain

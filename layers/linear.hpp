@@ -28,7 +28,17 @@ class Linear : public Module {
   /// Throws: ShapeError if weight is not [out, in], or if bias is defined and not [out].
   explicit Linear(Tensor weight, Tensor bias = Tensor());
 
-  std::string_view type() const override { return "Linear"; }
+  static constexpr std::string_view kType = "Linear";
+  struct Members {
+    Tensor weight, bias;
+    static void describe(auto& m, auto& member) {
+      member("weight", m.weight);
+      member("bias", m.bias);
+    }
+  };
+  static Linear from(const Members& m) { return Linear(m.weight, m.bias); }
+  Members members() const { return {weight_, bias_}; }
+  std::string_view type() const override { return kType; }
   bool has_weight_slot() const override { return true; }
   const Tensor& weight() const& { return weight_; }
   Tensor weight() const&& { return weight_; }

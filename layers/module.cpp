@@ -75,7 +75,13 @@ class Running {
 };
 thread_local int Running::depth_ = 0;
 
+thread_local CallListener* listening = nullptr;
+
 }  // namespace
+
+CallListener::CallListener() : previous_(std::exchange(listening, this)) {}
+CallListener::~CallListener() { listening = previous_; }
+CallListener* CallListener::current() { return listening; }
 
 // Destroys the module's parts at all levels in a loop, because nested destructors of a deep network
 // would overflow the stack. The parts form a linked list, so the loop allocates nothing.
@@ -135,36 +141,63 @@ Tensor Module::slotted_input(size_t i, Tensor x) const {
   return slotted ? (*slots_.inputs[i])(std::move(x)) : std::move(x);
 }
 
+Tensor Module::call(Tensor x) {
+  x = slotted_input(0, std::move(x));
+  Module* output = slots_.output.get();
+  const bool fused =
+      slots_.body && output != nullptr && slots_.body->fuse(x, Activation::kNone, output);
+  Tensor y = fused         ? std::move(x)
+             : slots_.body ? (*slots_.body)(std::move(x))
+                           : take_forward(std::move(x));
+  return output != nullptr ? (*output)(std::move(y)) : y;
+}
+
+Tensor Module::call(Tensor a, Tensor b) {
+  Tensor y = take_forward(slotted_input(0, std::move(a)), slotted_input(1, std::move(b)));
+  return slots_.output ? (*slots_.output)(std::move(y)) : y;
+}
+
+std::vector<Tensor> Module::call(const std::vector<Tensor>& x) {
+  std::vector<Tensor> inputs;
+  for (size_t i = 0; i < x.size(); ++i) inputs.push_back(slotted_input(i, x[i]));
+  std::vector<Tensor> y = slots_.body && x.size() == 1
+                              ? std::vector<Tensor>{(*slots_.body)(std::move(inputs[0]))}
+                              : forward(inputs);
+  if (y.empty()) throw ShapeError(where(), "gives no output");
+  if (slots_.output) y[0] = (*slots_.output)(std::move(y[0]));
+  return y;
+}
+
 Tensor Module::operator()(Tensor x) {
   return run([&] {
     if (!x.defined()) throw GraphError(where(), "the input is undefined: it has no value");
-    x = slotted_input(0, std::move(x));
-    Module* output = slots_.output.get();
-    const bool fused =
-        slots_.body && output != nullptr && slots_.body->fuse(x, Activation::kNone, output);
-    Tensor y = fused         ? std::move(x)
-               : slots_.body ? (*slots_.body)(std::move(x))
-                             : take_forward(std::move(x));
-    return output != nullptr ? (*output)(std::move(y)) : y;
+    CallListener* const listener = CallListener::current();
+    if (listener == nullptr) return call(std::move(x));
+    listener->enter(*this);
+    std::vector<Tensor> y{call(x)};
+    listener->leave(*this, {x}, y);
+    return y[0];
   });
 }
 
 Tensor Module::operator()(Tensor a, Tensor b) {
   return run([&] {
-    Tensor y = take_forward(slotted_input(0, std::move(a)), slotted_input(1, std::move(b)));
-    return slots_.output ? (*slots_.output)(std::move(y)) : y;
+    CallListener* const listener = CallListener::current();
+    if (listener == nullptr) return call(std::move(a), std::move(b));
+    listener->enter(*this);
+    std::vector<Tensor> y{call(a, b)};
+    listener->leave(*this, {a, b}, y);
+    return y[0];
   });
 }
 
 std::vector<Tensor> Module::operator()(const std::vector<Tensor>& x) {
   return run([&] {
-    std::vector<Tensor> inputs;
-    for (size_t i = 0; i < x.size(); ++i) inputs.push_back(slotted_input(i, x[i]));
-    std::vector<Tensor> y = slots_.body && x.size() == 1
-                                ? std::vector<Tensor>{(*slots_.body)(std::move(inputs[0]))}
-                                : forward(inputs);
-    if (y.empty()) throw ShapeError(where(), "gives no output");
-    if (slots_.output) y[0] = (*slots_.output)(std::move(y[0]));
+    CallListener* const listener = CallListener::current();
+    if (listener == nullptr) return call(x);
+    listener->enter(*this);
+    std::vector<Tensor> y = call(x);
+    listener->leave(*this, x, y);
     return y;
   });
 }
@@ -284,13 +317,15 @@ std::string Module::where() const {
   return path.empty() ? std::string(type()) : std::string(type()) + ' ' + path;
 }
 
+void Module::check_name(std::string_view where, const std::string& name) {
+  if (name.empty() || name.find('.') != std::string::npos)
+    throw GraphError(where, "a child's name is empty or has a dot: \"", name, "\"");
+  if (!is_utf8(name))
+    throw GraphError(where, "a child's name is not UTF-8, which files require: \"", name, "\"");
+}
+
 void Module::add_child(std::string name, std::shared_ptr<Module> child) {
-  if (name.empty() || name.find('.') != std::string::npos) {
-    throw GraphError(type(), "a child's name is empty or has a dot: \"", name, "\"");
-  }
-  if (!is_utf8(name)) {
-    throw GraphError(type(), "a child's name is not UTF-8, which files require: \"", name, "\"");
-  }
+  check_name(type(), name);
   if (child == nullptr) throw GraphError(type(), "the child \"", name, "\" is null");
   for (const auto& other : children_) {
     if (other->name_ == name) throw GraphError(type(), "two children are named \"", name, "\"");

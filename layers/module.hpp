@@ -12,6 +12,7 @@
 #include "framework/autograd/named_state.hpp"
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/tensor_access.hpp"
+#include "layers/members.hpp"
 
 namespace quantrain {
 
@@ -45,6 +46,8 @@ class Module {
   /// Maximum depth of nested modules or calls. Modules that nest deeper, or contain themselves,
   /// throw GraphError when they are listed or run.
   static constexpr int kMostNested = 500;
+  /// How many inputs a layer takes, if it does not say otherwise.
+  static constexpr InputCount kInputs{};
 
   Module() = default;
   Module(Module&&) = default;
@@ -130,6 +133,8 @@ class Module {
     return child;
   }
   void add_child(std::string name, std::shared_ptr<Module> child);
+  /// Throws: GraphError naming `where`, as add() does for a name.
+  static void check_name(std::string_view where, const std::string& name);
   /// Returns the tensor, which now requires a gradient.
   Tensor add_parameter(std::string name, Tensor tensor);
   Tensor add_buffer(std::string name, Tensor tensor);
@@ -154,6 +159,10 @@ class Module {
   void set_training(bool training, int depth);
   /// Appends this module and all modules below it, including those in slots, with their modes.
   void append_modes(int depth, std::vector<std::pair<Module*, bool>>& modes);
+  /// The part of operator() within the module's Scope.
+  Tensor call(Tensor x);
+  Tensor call(Tensor a, Tensor b);
+  std::vector<Tensor> call(const std::vector<Tensor>& x);
   void give_up(std::shared_ptr<Module>& parts);
   template <class Call>
   auto run(Call&& call);
@@ -166,6 +175,30 @@ class Module {
   std::shared_ptr<Module> next_part_;  // links parts while ~Module() destroys them
   std::vector<NamedState> parameters_;
   std::vector<NamedState> buffers_;
+};
+
+/// While it lives, sees every call of a module in this thread: Module::operator() calls enter(),
+/// the module, and leave(). Tensors that it keeps cannot be overwritten by the layers that follow.
+class CallListener {
+ public:
+  virtual ~CallListener();
+  CallListener(const CallListener&) = delete;
+  CallListener& operator=(const CallListener&) = delete;
+  /// Within the module's Scope, before it runs.
+  virtual void enter(Module& module) = 0;
+  /// Within the module's Scope, after it ran. May replace the results.
+  virtual void leave(Module& module,
+                     const std::vector<Tensor>& inputs,
+                     std::vector<Tensor>& outputs) = 0;
+
+  /// The innermost one of this thread, or null.
+  static CallListener* current();
+
+ protected:
+  CallListener();
+
+ private:
+  CallListener* previous_;
 };
 
 /// The weight and bias that a convolution or Linear uses; bias may be undefined.

@@ -17,7 +17,14 @@ class Upsample : public Module {
  public:
   /// Throws: ShapeError if a scale is below 1 or not below 2^31.
   explicit Upsample(Size2d scale);
-  std::string_view type() const override { return "Upsample"; }
+  static constexpr std::string_view kType = "Upsample";
+  struct Members {
+    Size2d scale;
+    static void describe(auto& m, auto& member) { member("scale", m.scale); }
+  };
+  static Upsample from(const Members& m) { return Upsample(m.scale); }
+  Members members() const { return {scale_}; }
+  std::string_view type() const override { return kType; }
 
  protected:
   /// Throws: ShapeError like upsample_nearest().
@@ -45,7 +52,19 @@ class ZeroPad2d : public Module {
   /// Throws: ShapeError if a number is negative.
   explicit ZeroPad2d(const Padding2d& padding);
   explicit ZeroPad2d(int64_t all) : ZeroPad2d(Padding2d{all, all, all, all}) {}
-  std::string_view type() const override { return "ZeroPad2d"; }
+  static constexpr std::string_view kType = "ZeroPad2d";
+  struct Members {
+    Padding2d padding;
+    static void describe(auto& m, auto& member) {
+      member("left", m.padding.left);
+      member("right", m.padding.right);
+      member("top", m.padding.top);
+      member("bottom", m.padding.bottom);
+    }
+  };
+  static ZeroPad2d from(const Members& m) { return ZeroPad2d(m.padding); }
+  Members members() const { return {padding_}; }
+  std::string_view type() const override { return kType; }
 
  protected:
   /// Throws: ShapeError if x is not [N, H, W, C], or if y would be too large.
@@ -61,7 +80,9 @@ class ZeroPad2d : public Module {
 /// Shapes: x [N, ..., C]  ->  y [N, ..., C + 1].
 class OnesChannel : public Module {
  public:
-  std::string_view type() const override { return "OnesChannel"; }
+  static constexpr std::string_view kType = "OnesChannel";
+  using Members = NoMembers;
+  std::string_view type() const override { return kType; }
 
  protected:
   /// Throws: ShapeError if x has fewer than two axes, or if y would be too large.
@@ -83,7 +104,17 @@ class ZeroPad1d : public Module {
   /// Throws: ShapeError if a number is negative.
   explicit ZeroPad1d(const Padding1d& padding);
   explicit ZeroPad1d(int64_t both) : ZeroPad1d(Padding1d{both, both}) {}
-  std::string_view type() const override { return "ZeroPad1d"; }
+  static constexpr std::string_view kType = "ZeroPad1d";
+  struct Members {
+    Padding1d padding;
+    static void describe(auto& m, auto& member) {
+      member("left", m.padding.left);
+      member("right", m.padding.right);
+    }
+  };
+  static ZeroPad1d from(const Members& m) { return ZeroPad1d(m.padding); }
+  Members members() const { return {padding_}; }
+  std::string_view type() const override { return kType; }
 
  protected:
   /// Throws: ShapeError if x is not [N, L, C], or if y would be too large.
@@ -100,7 +131,20 @@ class Slice : public Module {
  public:
   /// Throws: ShapeError if the step is 0, or if axis is 0, the batch axis.
   explicit Slice(int axis, SliceOptions options);
-  std::string_view type() const override { return "Slice"; }
+  static constexpr std::string_view kType = "Slice";
+  struct Members {
+    int axis = 0;
+    SliceOptions options;
+    static void describe(auto& m, auto& member) {
+      member("axis", m.axis);
+      member("begin", m.options.begin);
+      member("end", m.options.end);
+      member("step", m.options.step);
+    }
+  };
+  static Slice from(const Members& m) { return Slice(m.axis, m.options); }
+  Members members() const { return {axis_, options_}; }
+  std::string_view type() const override { return kType; }
 
  protected:
   /// Throws: ShapeError like slice(), or if a negative axis stands for the batch axis of x.

@@ -14,7 +14,10 @@ namespace quantrain {
 /// Source: Hu et al. 2018; ONNX Mul.
 class Mul : public Module {
  public:
-  std::string_view type() const override { return "Mul"; }
+  static constexpr std::string_view kType = "Mul";
+  using Members = NoMembers;
+  static constexpr InputCount kInputs{2, 2};
+  std::string_view type() const override { return kType; }
 
  protected:
   /// Throws: ShapeError for other shapes.

@@ -19,6 +19,22 @@ struct PoolingOptions {
   bool count_include_pad = false;
 };
 
+/// The members of the pools with a kernel.
+struct Pool2dMembers {
+  Size2d kernel;
+  PoolingOptions options;
+  static void describe(auto& m, auto& member) {
+    member("kernel", m.kernel);
+    member("stride", m.options.stride);
+    member("padding", m.options.padding);
+    member("ceil_mode", m.options.ceil_mode);
+    member("count_include_pad", m.options.count_include_pad);
+  }
+};
+inline Pool2dMembers pool2d_members(const Pool2dOptions& o) {
+  return {o.kernel, {o.stride, o.padding, o.ceil_mode, o.count_include_pad}};
+}
+
 /// Largest element of each window; padding does not count.
 /// Shapes: x [N, H, W, C]  ->  y [N, OH, OW, C],
 ///         OH = (H + 2 * padding.h - kernel.h) / stride.h + 1, OW likewise; with ceil_mode, see
@@ -29,7 +45,11 @@ class MaxPool2d : public Module {
   /// Throws: ShapeError if the kernel is not positive, if the stride or padding is negative, if the
   /// padding is not less than the kernel, or if count_include_pad is set.
   explicit MaxPool2d(Size2d kernel, PoolingOptions options = {});
-  std::string_view type() const override { return "MaxPool2d"; }
+  static constexpr std::string_view kType = "MaxPool2d";
+  using Members = Pool2dMembers;
+  static MaxPool2d from(const Members& m) { return MaxPool2d(m.kernel, m.options); }
+  Members members() const { return pool2d_members(options_); }
+  std::string_view type() const override { return kType; }
 
  protected:
   /// Throws: ShapeError if x is not [N, H, W, C], if the padded x is smaller than the kernel, or if
@@ -46,7 +66,11 @@ class AvgPool2d : public Module {
  public:
   /// Throws: like MaxPool2d(), but takes count_include_pad.
   explicit AvgPool2d(Size2d kernel, PoolingOptions options = {});
-  std::string_view type() const override { return "AvgPool2d"; }
+  static constexpr std::string_view kType = "AvgPool2d";
+  using Members = Pool2dMembers;
+  static AvgPool2d from(const Members& m) { return AvgPool2d(m.kernel, m.options); }
+  Members members() const { return pool2d_members(options_); }
+  std::string_view type() const override { return kType; }
 
  protected:
   /// Throws: ShapeError if x is not [N, H, W, C], or if the padded x is smaller than the kernel;
@@ -61,7 +85,9 @@ class AvgPool2d : public Module {
 /// Shapes: x [N, H, W, C]  ->  y [N, 1, 1, C].
 class GlobalMaxPool2d : public Module {
  public:
-  std::string_view type() const override { return "GlobalMaxPool2d"; }
+  static constexpr std::string_view kType = "GlobalMaxPool2d";
+  using Members = NoMembers;
+  std::string_view type() const override { return kType; }
 
  protected:
   /// Throws: ShapeError if x is not [N, H, W, C] with H and W at least 1; otherwise like
@@ -73,7 +99,9 @@ class GlobalMaxPool2d : public Module {
 /// Shapes: x [N, H, W, C]  ->  y [N, 1, 1, C].
 class GlobalAvgPool2d : public Module {
  public:
-  std::string_view type() const override { return "GlobalAvgPool2d"; }
+  static constexpr std::string_view kType = "GlobalAvgPool2d";
+  using Members = NoMembers;
+  std::string_view type() const override { return kType; }
 
  protected:
   /// Throws: ShapeError if x is not [N, H, W, C] with H and W at least 1; otherwise like
@@ -89,6 +117,22 @@ struct Pooling1dOptions {
   bool count_include_pad = false;
 };
 
+/// The members of the pools with a kernel.
+struct Pool1dMembers {
+  int64_t kernel = 0;
+  Pooling1dOptions options;
+  static void describe(auto& m, auto& member) {
+    member("kernel", m.kernel);
+    member("stride", m.options.stride);
+    member("padding", m.options.padding);
+    member("ceil_mode", m.options.ceil_mode);
+    member("count_include_pad", m.options.count_include_pad);
+  }
+};
+inline Pool1dMembers pool1d_members(const Pool1dOptions& o) {
+  return {o.kernel, {o.stride, o.padding, o.ceil_mode, o.count_include_pad}};
+}
+
 /// Largest element of each window; padding does not count.
 /// Shapes: x [N, L, C]  ->  y [N, OL, C], OL = (L + 2 * padding - kernel) / stride + 1; with
 ///         ceil_mode, see pool_end().
@@ -98,7 +142,11 @@ class MaxPool1d : public Module {
   /// Throws: ShapeError if the kernel is not positive, if the stride or padding is negative, if the
   /// padding is not less than the kernel, or if count_include_pad is set.
   explicit MaxPool1d(int64_t kernel, Pooling1dOptions options = {});
-  std::string_view type() const override { return "MaxPool1d"; }
+  static constexpr std::string_view kType = "MaxPool1d";
+  using Members = Pool1dMembers;
+  static MaxPool1d from(const Members& m) { return MaxPool1d(m.kernel, m.options); }
+  Members members() const { return pool1d_members(options_); }
+  std::string_view type() const override { return kType; }
 
  protected:
   /// Throws: ShapeError if x is not [N, L, C], if the padded x is smaller than the kernel, or if a
@@ -115,7 +163,11 @@ class AvgPool1d : public Module {
  public:
   /// Throws: like MaxPool1d(), but takes count_include_pad.
   explicit AvgPool1d(int64_t kernel, Pooling1dOptions options = {});
-  std::string_view type() const override { return "AvgPool1d"; }
+  static constexpr std::string_view kType = "AvgPool1d";
+  using Members = Pool1dMembers;
+  static AvgPool1d from(const Members& m) { return AvgPool1d(m.kernel, m.options); }
+  Members members() const { return pool1d_members(options_); }
+  std::string_view type() const override { return kType; }
 
  protected:
   /// Throws: ShapeError if x is not [N, L, C], or if the padded x is smaller than the kernel;
@@ -130,7 +182,9 @@ class AvgPool1d : public Module {
 /// Shapes: x [N, L, C]  ->  y [N, 1, C].
 class GlobalMaxPool1d : public Module {
  public:
-  std::string_view type() const override { return "GlobalMaxPool1d"; }
+  static constexpr std::string_view kType = "GlobalMaxPool1d";
+  using Members = NoMembers;
+  std::string_view type() const override { return kType; }
 
  protected:
   /// Throws: ShapeError if x is not [N, L, C] with L at least 1; otherwise like
@@ -142,7 +196,9 @@ class GlobalMaxPool1d : public Module {
 /// Shapes: x [N, L, C]  ->  y [N, 1, C].
 class GlobalAvgPool1d : public Module {
  public:
-  std::string_view type() const override { return "GlobalAvgPool1d"; }
+  static constexpr std::string_view kType = "GlobalAvgPool1d";
+  using Members = NoMembers;
+  std::string_view type() const override { return kType; }
 
  protected:
   /// Throws: ShapeError if x is not [N, L, C] with L at least 1; otherwise like

@@ -11,6 +11,16 @@ struct ReductionOptions {
   bool keepdim = false;  ///< keep the reduced axes, with extent 1
 };
 
+/// The members of Mean and Max.
+struct ReductionMembers {
+  std::vector<int> axes;
+  ReductionOptions options;
+  static void describe(auto& m, auto& member) {
+    member("axes", m.axes);
+    member("keepdim", m.options.keepdim);
+  }
+};
+
 /// Mean over one axis or several neighbouring axes: Mean{1}, Mean{{1, 2}}. Negative axes count from
 /// the end. An integer network computes it as an average pool, which rounds once.
 /// docs/quantization.md (10)
@@ -22,7 +32,11 @@ class Mean : public Module {
   /// Throws: ShapeError if the list of axes is empty or contains the batch axis.
   explicit Mean(std::vector<int> axes, ReductionOptions options = {});
   explicit Mean(int axis, ReductionOptions options = {}) : Mean(std::vector<int>{axis}, options) {}
-  std::string_view type() const override { return "Mean"; }
+  static constexpr std::string_view kType = "Mean";
+  using Members = ReductionMembers;
+  static Mean from(const Members& m) { return Mean(m.axes, m.options); }
+  Members members() const { return {axes_, options_}; }
+  std::string_view type() const override { return kType; }
 
  protected:
   /// Throws: ShapeError if x lacks an axis or has 2^31 elements or more, if a reduced axis or an
@@ -48,7 +62,11 @@ class Max : public Module {
   /// Throws: as Mean.
   explicit Max(std::vector<int> axes, ReductionOptions options = {});
   explicit Max(int axis, ReductionOptions options = {}) : Max(std::vector<int>{axis}, options) {}
-  std::string_view type() const override { return "Max"; }
+  static constexpr std::string_view kType = "Max";
+  using Members = ReductionMembers;
+  static Max from(const Members& m) { return Max(m.axes, m.options); }
+  Members members() const { return {axes_, options_}; }
+  std::string_view type() const override { return kType; }
 
  protected:
   /// Throws: as Mean; ShapeError if more than 65,536 elements are reduced to one and x requires a

@@ -15,7 +15,14 @@ class Reshape : public Module {
   /// if a Shape cannot hold the extents and the batch axis.
   explicit Reshape(std::vector<int64_t> sample);
 
-  std::string_view type() const override { return "Reshape"; }
+  static constexpr std::string_view kType = "Reshape";
+  struct Members {
+    std::vector<int64_t> sample;
+    static void describe(auto& m, auto& member) { member("sample", m.sample); }
+  };
+  static Reshape from(const Members& m) { return Reshape(m.sample); }
+  Members members() const { return {sample_}; }
+  std::string_view type() const override { return kType; }
   const std::vector<int64_t>& sample() const& { return sample_; }
   std::vector<int64_t> sample() const&& { return sample_; }
 

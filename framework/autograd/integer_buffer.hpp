@@ -37,6 +37,8 @@ class IntegerBuffer {
   /// Row-major; valid as long as the buffer.
   std::span<const int64_t> values() const&;
   std::span<const int64_t> values() const&& = delete;
+  int64_t least() const { return data().least; }
+  int64_t most() const { return data().most; }
   /// The only value. Throws: ShapeError if there is not exactly one.
   int64_t item() const;
 
