@@ -60,7 +60,7 @@ function(check_list header folder except)
     endif()
   endforeach()
 endfunction()
-check_list(framework/autograd/ops.hpp framework/autograd/ops "broadcast;code_function;convolution;gather;integer_product;masked;pool1d;pool2d;reduce;stored_codes")
+check_list(framework/autograd/ops.hpp framework/autograd/ops "batch_norm_pass;broadcast;code_function;convolution;gather;integer_product;masked;pool1d;pool2d;reduce;stored_codes")
 check_list(layers/layers.hpp layers "convolution")
 
 # Exporters and the runtime of integer networks must not include float kernels or the headers in `not_for_runtime`.

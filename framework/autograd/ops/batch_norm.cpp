@@ -3,13 +3,12 @@
 #include <cmath>
 
 #include "framework/autograd/node.hpp"
+#include "framework/autograd/ops/batch_norm_pass.hpp"
 #include "framework/autograd/ops/code_function.hpp"
 #include "framework/autograd/ops/masked.hpp"
 #include "framework/autograd/ops/relu.hpp"
 #include "framework/core/error.hpp"
 #include "framework/kernels/float/columns.hpp"
-#include "framework/kernels/float/ranges.hpp"
-#include "framework/kernels/integer/integer.hpp"
 
 namespace quantrain {
 namespace {
@@ -17,25 +16,16 @@ namespace {
 constexpr const char* kBatchNorm = "batch_norm";
 constexpr const char* kRescaled = "rescaled_batch_norm";
 
-using Channels = std::vector<float>;
-using Mask = Buffer<uint8_t>;  // bit i: whether the gradient of element i passes; empty if all do
-
-// Mean, population variance and range of each channel of a batch.
-struct Moments {
-  Channels mean;
-  Channels variance;
-  std::vector<Range> range{};  // empty if not wanted
-};
-
-// Statistics that normalise a batch: y = (x - mean) * inverse_deviation * gamma + beta.
-struct Statistics {
-  Channels mean;
-  Channels inverse_deviation;
-};
-
-int64_t values_per_channel(const Tensor& x) {
-  return x.dim(-1) == 0 ? 0 : x.elements() / x.dim(-1);
-}
+using detail::batch_statistics;
+using detail::Channels;
+using detail::Mask;
+using detail::Moments;
+using detail::moments;
+using detail::Pass;
+using detail::running_statistics;
+using detail::scales_of_sums;
+using detail::Statistics;
+using detail::values_per_channel;
 
 struct Gradients {
   Tensor x, gamma, beta;
@@ -216,178 +206,12 @@ void check_batch_norm(
   }
 }
 
-void update(Tensor& running, const Channels& batch, float momentum) {
-  float* const r = running.mutable_data();
-  for (size_t i = 0; i < batch.size(); ++i) r[i] = (1.0f - momentum) * r[i] + momentum * batch[i];
-}
-
-struct Running {
-  Tensor& mean;
-  Tensor& variance;
-};
-
-// The scales of the integer sums of x, if x holds those of a product, and its last axis is still
-// that of the product; else empty.
-std::vector<double> scales_of_sums(const Tensor& x) {
-  if (x.kind() != ValueKind::kWaiting || TensorAccess::activation(x) != Activation::kNone)
-    return {};
-  std::optional<WaitingResult::Sums> sums = TensorAccess::waiting(x)->sums();
-  const bool fits = sums && std::ssize(sums->scale) == x.dim(-1);  // a reshape may change the axis
-  return fits ? std::move(sums->scale) : std::vector<double>();
-}
-
-// If `scale` is not empty, x holds integer sums, which first become floats.
-Moments moments(const Tensor& x, const std::vector<double>& scale, bool with_range) {
-  const int64_t c = x.dim(-1);
-  const int64_t n = values_per_channel(x);
-  Moments m{Channels(static_cast<size_t>(c)), Channels(static_cast<size_t>(c))};
-  Channels min(with_range ? m.mean.size() : 0);
-  Channels max(min.size());
-  float* const low = with_range ? min.data() : nullptr;
-  if (!scale.empty()) {
-    Tensor sums = x;
-    kernels::column_moments_s32_f32(
-        n, c, scale.data(), sums.mutable_data(), m.mean.data(), m.variance.data(), low, max.data());
-  } else {
-    const Floats values = x.floats();
-    kernels::column_moments_f32(n, c, values, m.mean.data(), m.variance.data(), low, max.data());
-  }
-  m.range.reserve(min.size());
-  for (size_t i = 0; i < min.size(); ++i) m.range.push_back({min[i], max[i]});
-  return m;
-}
-
-// Normalising with these statistics gives the result of batch_norm(x / factor + shift), where x
-// has the given moments of n values. factor and shift may be undefined. Also updates the running
-// statistics.
-Statistics batch_statistics(const Moments& x,
-                            int64_t n,
-                            const Tensor& factor,
-                            const Tensor& shift,
-                            Running running,
-                            const BatchNormOptions& options) {
-  Statistics s{x.mean, Channels(x.mean.size())};
-  Channels mean(x.mean.size());
-  Channels variance = x.variance;
-  const float* const factors = factor.defined() ? factor.data() : nullptr;
-  const float* const shifts = shift.defined() ? shift.data() : nullptr;
-  for (size_t i = 0; i < variance.size(); ++i) {
-    const float f = factors != nullptr ? factors[i] : 1.0f;
-    mean[i] = s.mean[i] / f + (shifts != nullptr ? shifts[i] : 0.0f);
-    variance[i] /= f * f;
-    s.inverse_deviation[i] = 1.0f / (f * std::sqrt(variance[i] + options.epsilon));
-    variance[i] *= static_cast<float>(n) / static_cast<float>(n - 1);
-  }
-  update(running.mean, mean, options.momentum);
-  update(running.variance, variance, options.momentum);
-  return s;
-}
-
-Statistics running_statistics(const Tensor& mean,
-                              const Tensor& variance,
-                              const BatchNormOptions& options) {
-  const float* const means = mean.data();
-  const float* const variances = variance.data();
-  Statistics s{Channels(means, means + mean.elements()),
-               Channels(static_cast<size_t>(variance.elements()))};
-  for (size_t i = 0; i < s.inverse_deviation.size(); ++i) {
-    s.inverse_deviation[i] = 1.0f / std::sqrt(variances[i] + options.epsilon);
-  }
-  return s;
-}
-
 void check_running(const char* where, const Tensor& mean, const Tensor& variance) {
   if (mean.requires_grad() || variance.requires_grad()) {
     throw GraphError(
         where, "running mean and variance get no gradient: call set_requires_grad(false) on them");
   }
 }
-
-// One pass over x: * scale + shift, then the activation, then perhaps the quantization.
-class Pass {
- public:
-  Pass(const Statistics& s,
-       const Tensor& gamma,
-       const Tensor& beta,
-       const BatchNormOptions& options)
-      : options_(options), scale_(s.mean.size()), shift_(s.mean.size()) {
-    const float* const gammas = gamma.data();
-    const float* const betas = beta.data();
-    for (size_t i = 0; i < s.mean.size(); ++i) {
-      scale_[i] = gammas[i] * s.inverse_deviation[i];
-      shift_[i] = betas[i] - s.mean[i] * scale_[i];
-    }
-  }
-
-  // Only the quantization reads the range of each column of x. in_place: nobody reads x again.
-  // Unless `mask` is null, it becomes the mask of the activation and the quantization.
-  Tensor run(const Tensor& x, const std::vector<Range>& range, bool in_place, Mask* mask) const {
-    const bool quantizes = options_.quantize != nullptr && x.elements() > 0;
-    if (mask != nullptr && (quantizes || options_.activation != Activation::kNone))
-      *mask = Mask((x.elements() + 7) / 8);
-    uint8_t* const bits = mask == nullptr ? nullptr : mask->data();
-    return quantizes ? codes(x, options_.quantize(result_range(range)), bits)
-                     : floats(x, in_place, bits);
-  }
-
- private:
-  int64_t columns() const { return std::ssize(scale_); }
-  float bound() const {
-    return options_.activation == Activation::kNone ? 0.0f : upper_bound(options_.activation);
-  }
-
-  // Scaling and shifting keep or reverse the order of the floats, also after rounding. So the range
-  // of the results is that of the results at both ends.
-  Range result_range(const std::vector<Range>& range) const {
-    std::vector<float> ends;
-    ends.reserve(2 * range.size());
-    for (const Range& r : range) ends.push_back(r.min);
-    for (const Range& r : range) ends.push_back(r.max);
-    kernels::column_affine_f32(
-        2, columns(), ends.data(), scale_.data(), shift_.data(), 0.0f, ends.data(), nullptr);
-    Range all;
-    kernels::min_max_f32(2 * columns(), ends.data(), &all.min, &all.max);
-    return activated(all, options_.activation);
-  }
-
-  Tensor floats(const Tensor& x, bool in_place, uint8_t* mask) const {
-    const int64_t rows = values_per_channel(x);
-    Tensor y = in_place ? TensorAccess::take_floats(x) : Tensor::empty(x.shape());
-    const Floats from = in_place ? y.floats() : x.floats();
-    kernels::column_affine_f32(
-        rows, columns(), from, scale_.data(), shift_.data(), bound(), y.mutable_data(), mask);
-    return y;
-  }
-
-  Tensor codes(const Tensor& x, const QParams& params, uint8_t* mask) const {
-    const std::string where = Scope::path().empty() ? kBatchNorm : Scope::path();
-    validate(params, where);
-    if (params.per_channel() || params.type.bits > 8)
-      throw QuantError(where, "a result is quantized per tensor to at most 8 bits, not ", params);
-    auto codes = std::make_shared<Codes>(Codes{Buffer<uint8_t>(x.elements()), {}, params});
-    const kernels::QuantizeF32 q{.scale = params.scale[0],
-                                 .zero_point = params.zero_point[0],
-                                 .qmin = params.type.qmin(),
-                                 .qmax = params.type.qmax(),
-                                 .offset = codes->offset(),
-                                 .bound = bound()};
-    const Floats from = x.floats();
-    if (!kernels::quantize_columns_f32_u8(values_per_channel(x),
-                                          columns(),
-                                          from,
-                                          scale_.data(),
-                                          shift_.data(),
-                                          q,
-                                          codes->bytes.data(),
-                                          mask))
-      throw DataError(where, "the result has a NaN or an infinity and cannot be quantized");
-    return Tensor::from_codes(x.shape(), std::move(codes));
-  }
-
-  const BatchNormOptions& options_;
-  Channels scale_;
-  Channels shift_;
-};
 
 // With running statistics, batch norm is a function of the codes of each channel. Returns this
 // function. Returns null in three cases: in training, if x holds no activation codes, and if x has
