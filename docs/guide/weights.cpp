@@ -1,8 +1,11 @@
 // Imports weights from a safetensors file with names and layouts of another framework.
+#include <cmath>
 #include <iostream>
 
 #include "framework/core/error.hpp"
+#include "framework/io/half.hpp"
 #include "framework/io/safetensors.hpp"
+#include "layers/normalization.hpp"
 #include "shapes.hpp"
 #include "training.hpp"
 
@@ -10,7 +13,7 @@
 std::vector<float> values_of(const TensorFile& file, const std::string& name, const Shape& shape) {
   if (!(file.at(name).shape == shape))
     throw ShapeError(name, "has shape ", file.at(name).shape, ", expected ", shape);
-  return file.values<float>(name);
+  return float_values(file, name);  // F32, F16 or BF16
 }
 
 /// Transposes PyTorch's [O, I, ...] to [O, ..., I]; `taps` is the product of the middle extents.
@@ -67,6 +70,78 @@ TensorFile exported_elsewhere(const Module& net) {
   return file;
 }
 
+void set(Module& net, const std::string& name, const std::vector<float>& values) {
+  for (NamedState& entry : net.named_parameters())
+    if (entry.name == name) std::copy(values.begin(), values.end(), entry.tensor.mutable_data());
+}
+
+// In PyTorch, trained on (x - 0.1307) / 0.3081:
+//   Sequential(Conv2d(1, 8, 3, padding=1), ReLU(), MaxPool2d(2), Flatten(), Linear(512, 4))
+Sequential make_padded() {
+  return Sequential{OnesChannel{},  // layer 0, so PyTorch's layer i is layer i + 1 here
+                    Conv2d{2, 8, {.padding = 1}},
+                    ReLU{},
+                    MaxPool2d{2},
+                    Flatten{},
+                    Linear{8 * 8 * 8, 4}};
+}
+
+/// Appends the input channel of OnesChannel, with weights of 0: [O, KH, KW, C] to
+/// [O, KH, KW, C + 1].
+std::vector<float> with_ones_channel(const std::vector<float>& weight, size_t channels) {
+  std::vector<float> to;
+  for (size_t i = 0; i < weight.size(); ++i) {
+    to.push_back(weight[i]);
+    if (i % channels == channels - 1) to.push_back(0.0f);
+  }
+  return to;
+}
+
+void import_padded(Module& net, const TensorFile& file) {
+  const std::vector<float> conv = transposed(values_of(file, "0.weight", {8, 1, 3, 3}), 8, 1, 9);
+  set(net, "1.weight", with_ones_channel(conv, 1));
+  set(net, "1.bias", values_of(file, "0.bias", {8}));
+  // The columns of 8 channels of 8 x 8 pixels, from the order [C, H, W] to [H, W, C].
+  const std::vector<float> linear = values_of(file, "4.weight", {4, 512});
+  set(net, "5.weight", transposed(linear, 4, 8, 8 * 8));
+  set(net, "5.bias", values_of(file, "4.bias", {4}));
+}
+
+/// The logits of the first layers after OnesChannel, on normalized images: what PyTorch computes.
+std::vector<float> logits_elsewhere(Sequential& there, const Dataset& images) {
+  const Tensor pixels = images.batch(0, images.size()).input;
+  const Floats x = pixels.floats();
+  std::vector<float> z(x.data(), x.data() + x.size());
+  for (float& value : z) value = (value - 0.1307f) / 0.3081f;
+  const Floats y = there(Tensor::from(pixels.shape(), z)).floats();
+  return {y.data(), y.data() + y.size()};
+}
+
+/// Imports a network whose first convolution pads, and returns the largest difference of a logit.
+float padded() {
+  manual_seed(5);
+  Sequential there{Conv2d{1, 8, {.padding = 1}}, ReLU{}, MaxPool2d{2}, Flatten{}, Linear{512, 4}};
+  const Dataset images = shapes(20, 3);
+  const std::vector<float> expected = logits_elsewhere(there, images);
+  TensorFile file = exported_elsewhere(there);
+  // PyTorch's columns: the other way round, from [H, W, C] to [C, H, W].
+  std::vector<float> columns = transposed(file.values<float>("4.weight"), 4, 8 * 8, 8);
+  TensorFile torch;
+  for (const TensorFile::Entry& entry : file.entries())
+    if (entry.name != "4.weight") torch.add(entry);
+  torch.add<float>("4.weight", {4, 512}, columns);
+
+  const Tensor example = images.batch(0, 1).input;
+  Sequential net = make_padded();
+  import_padded(net, torch);
+  fold_normalization(net, example, {.mean = {0.1307f}, .deviation = {0.3081f}});
+  const Floats y = net(images.batch(0, images.size()).input).floats();
+  float largest = 0.0f;
+  for (size_t i = 0; i < expected.size(); ++i)
+    largest = std::max(largest, std::abs(y[static_cast<int64_t>(i)] - expected[i]));
+  return largest;
+}
+
 int main() try {
   Sequential trained = make_network();
   load(trained, "float.safetensors");
@@ -77,7 +152,9 @@ int main() try {
   const Dataset test_set = shapes(500, 2);
   std::cout << "accuracy there: " << accuracy(trained, test_set)
             << ", here: " << accuracy(net, test_set) << '\n';
-  return accuracy(trained, test_set) == accuracy(net, test_set) ? 0 : 1;
+  const float difference = padded();
+  std::cout << "with padding and Flatten, logits differ by at most " << difference << '\n';
+  return accuracy(trained, test_set) == accuracy(net, test_set) && difference < 1e-4f ? 0 : 1;
 } catch (const Error& error) {
   std::cerr << error.what() << '\n';
   return 1;

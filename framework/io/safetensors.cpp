@@ -26,8 +26,14 @@ constexpr int64_t kLengthBytes = 8;
 constexpr int64_t kMaxHeader = int64_t{16} << 20;
 constexpr size_t kMaxName = 16384;  // limited, because messages quote names
 constexpr int kMaxDepth = 4;
-constexpr DType kAllDTypes[] = {
-    DType::kF64, DType::kF32, DType::kI64, DType::kI32, DType::kI8, DType::kU8};
+constexpr DType kAllDTypes[] = {DType::kF64,
+                                DType::kF32,
+                                DType::kF16,
+                                DType::kBF16,
+                                DType::kI64,
+                                DType::kI32,
+                                DType::kI8,
+                                DType::kU8};
 
 // Entries in the order of their data in the file: wide elements first, so that all are aligned.
 std::vector<const TensorFile::Entry*> file_order(const TensorFile& file) {
@@ -85,7 +91,8 @@ Placed parse_entry(std::string_view name, JsonValue json, int64_t data_size) {
         return dtype_json->text() == dtype_name(d);
       });
   if (dtype == std::end(kAllDTypes))
-    malformed("\"", name, "\": unsupported dtype ", *dtype_json, " (floats must be F32)");
+    malformed(
+        "\"", name, "\": unsupported dtype ", *dtype_json, " (floats must be F32, F16 or BF16)");
 
   const std::vector<int64_t> offsets = to_integers(*offsets_json, name, "data_offsets");
   if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > data_size) {
@@ -204,6 +211,8 @@ std::string_view dtype_name(DType dtype) {
   switch (dtype) {
     case DType::kF64: return "F64";
     case DType::kF32: return "F32";
+    case DType::kF16: return "F16";
+    case DType::kBF16: return "BF16";
     case DType::kI64: return "I64";
     case DType::kI32: return "I32";
     case DType::kI8: return "I8";
@@ -218,6 +227,8 @@ int64_t dtype_size(DType dtype) {
     case DType::kI64: return 8;
     case DType::kF32:
     case DType::kI32: return 4;
+    case DType::kF16:
+    case DType::kBF16: return 2;
     case DType::kI8:
     case DType::kU8: return 1;
   }

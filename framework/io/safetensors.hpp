@@ -14,8 +14,9 @@
 
 namespace quantrain {
 
-/// Element types that quantrain stores.
-enum class DType { kF64, kF32, kI64, kI32, kI8, kU8 };
+/// Element types of a file. quantrain stores all but kF16 and kBF16, which only weights from
+/// elsewhere have: framework/io/half.hpp reads them.
+enum class DType { kF64, kF32, kF16, kBF16, kI64, kI32, kI8, kU8 };
 
 /// The format's name of a type, for example "F32".
 std::string_view dtype_name(DType dtype);

@@ -1,10 +1,13 @@
 #include "framework/io/safetensors.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "framework/core/error.hpp"
 #include "framework/core/file.hpp"
+#include "framework/io/half.hpp"
 #include "tests/catch.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -189,9 +192,12 @@ TEST_CASE("a safetensors header that violates the format is rejected", "[io][saf
   check_rejected(R"({"a":{"dtype":"U8","shape":[1]}})", "x", "needs dtype, shape and data_offsets");
   check_rejected(
       R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1],"x":0}})", "x", "and nothing else");
-  check_rejected(R"({"a":{"dtype":"F16","shape":[1],"data_offsets":[0,2]}})",
+  check_rejected(R"({"a":{"dtype":"F8_E4M3","shape":[2],"data_offsets":[0,2]}})",
                  "xx",
-                 "unsupported dtype \"F16\"");
+                 "unsupported dtype \"F8_E4M3\" (floats must be F32, F16 or BF16)");
+  check_rejected(R"({"a":{"dtype":"F16","shape":[1],"data_offsets":[0,3]}})",
+                 "xxx",
+                 "F16 of shape [1] does not match its 3 bytes");
   check_rejected(
       R"({"a":{"dtype":8,"shape":[1],"data_offsets":[0,1]}})", "x", "unsupported dtype 8");
   check_rejected(R"({"a":{"dtype":"U8","shape":[1],"dtype":"I8","data_offsets":[0,1]}})",
@@ -313,6 +319,55 @@ TEST_CASE("a file with more bytes than its header describes is refused before it
   save_safetensors(folder / "a", example());
   std::filesystem::resize_file(folder / "a", uintmax_t{1} << 36);  // too much for most machines
   QUANTRAIN_CHECK_ERROR(load_safetensors(folder / "a"), DataError, "bytes of data");
+}
+
+TEST_CASE("floats of 16 bits are read as float32", "[io][safetensors]") {
+  const auto words = [](const std::vector<uint16_t>& all) {
+    std::vector<uint8_t> bytes;
+    for (const uint16_t word : all) {
+      bytes.push_back(static_cast<uint8_t>(word));
+      bytes.push_back(static_cast<uint8_t>(word >> 8));
+    }
+    return bytes;
+  };
+  // Values from IEEE 754: 1, -2, the largest, the smallest normal, the smallest and the largest
+  // subnormal, 1/3, -0, infinity, NaN.
+  const std::vector<uint16_t> f16{
+      0x3c00, 0xc000, 0x7bff, 0x0400, 0x0001, 0x03ff, 0x3555, 0x8000, 0x7c00, 0x7e01};
+  const std::vector<uint16_t> bf16{0x3f80, 0xc000, 0x7f7f, 0x0080, 0x8001};
+  TensorFile file;
+  file.add({"half", DType::kF16, Shape{2, 5}, words(f16)});
+  file.add({"brain", DType::kBF16, Shape{5}, words(bf16)});
+  file.add<float>("single", Shape{1}, std::vector<float>{0.1f});
+  file.add<int32_t>("integer", Shape{1}, std::vector<int32_t>{1});
+  const test::TemporaryFolder folder;
+  save_safetensors(folder / "half", file);
+  const TensorFile loaded = load_safetensors(folder / "half");
+
+  const std::vector<float> half = float_values(loaded, "half");
+  REQUIRE(half.size() == 10);
+  CHECK(half[0] == 1.0f);
+  CHECK(half[1] == -2.0f);
+  CHECK(half[2] == 65504.0f);
+  CHECK(half[3] == std::ldexp(1.0f, -14));
+  CHECK(half[4] == std::ldexp(1.0f, -24));
+  CHECK(half[5] == std::ldexp(1023.0f, -24));
+  CHECK(half[6] == 1365.0f / 4096.0f);
+  CHECK(half[7] == 0.0f);
+  CHECK(std::signbit(half[7]));
+  CHECK(half[8] == std::numeric_limits<float>::infinity());
+  CHECK(std::isnan(half[9]));
+  const std::vector<float> brain = float_values(loaded, "brain");
+  REQUIRE(brain.size() == 5);
+  CHECK(brain[0] == 1.0f);
+  CHECK(brain[1] == -2.0f);
+  CHECK(brain[2] == std::ldexp(255.0f, 120));
+  CHECK(brain[3] == std::ldexp(1.0f, -126));
+  CHECK(brain[4] == -std::ldexp(1.0f, -133));
+  CHECK(float_values(loaded, "single") == std::vector<float>{0.1f});
+  QUANTRAIN_CHECK_ERROR(
+      float_values(loaded, "integer"), DataError, "\"integer\" is I32, expected F32, F16 or BF16");
+  QUANTRAIN_CHECK_ERROR(loaded.values<float>("half"), DataError, "\"half\" is F16, expected F32");
 }
 
 }  // namespace quantrain
