@@ -16,7 +16,11 @@
 namespace quantrain::quant {
 namespace {
 
-Lowered lower_network(const char* where, Module& net, const std::vector<Tensor>& examples) {
+/// outputs: if not null, gets what the network computes from the examples.
+Lowered lower_network(const char* where,
+                      Module& net,
+                      const std::vector<Tensor>& examples,
+                      std::vector<Tensor>* outputs = nullptr) {
   const DefaultRounding rounding;
   check_examples(where, examples);
   if (Plugged(net).empty()) {
@@ -26,7 +30,9 @@ Lowered lower_network(const char* where, Module& net, const std::vector<Tensor>&
   std::vector<Tensor> inputs;
   for (const Tensor& example : examples) inputs.push_back(example.detach());
   const DeployedMode deployed(net);
-  return lower(record_graph(net, inputs), inputs);
+  const Graph graph = record_graph(net, inputs);
+  if (outputs != nullptr) *outputs = graph.outputs();
+  return lower(graph, inputs);
 }
 
 // An operand that loses so many bits is worth a line. Of 8 bits, it keeps 5.
@@ -50,7 +56,8 @@ Plan plan(Module& net, const Tensor& example) { return plan(net, std::vector<Ten
 
 Plan plan(Module& net, const std::vector<Tensor>& examples) {
   const DryRun dry_run;
-  Lowered lowered = lower_network("plan", net, examples);
+  std::vector<Tensor> outputs;
+  Lowered lowered = lower_network("plan", net, examples, &outputs);
   if (lowered.error != nullptr &&
       std::none_of(lowered.rows.begin(), lowered.rows.end(), [](const PlanRow& row) {
         return !row.reason.empty();
@@ -59,6 +66,14 @@ Plan plan(Module& net, const std::vector<Tensor>& examples) {
       std::rethrow_exception(lowered.error);
     } catch (const Error& error) {
       lowered.rows.push_back({.name = "output", .operation = "output", .reason = error.what()});
+    }
+  }
+  for (size_t k = 0; k < lowered.program.outputs.size(); ++k) {
+    const int id = lowered.program.outputs[k];
+    const int output = without_views(lowered.program, id);
+    for (PlanRow& row : lowered.rows) {
+      if (row.name == lowered.program.value(output).name && row.reason.empty())
+        row.few_codes = few_output_codes(lowered.program, id, outputs[k]);
     }
   }
   // In deployed mode a folded batch norm leaves no node in the graph.
@@ -114,6 +129,17 @@ std::ostream& operator<<(std::ostream& stream, const Plan& plan) {
            << " loses " << operand.lost_bits << " of its " << operand.bits
            << " bits, because the output's scale is " << std::setprecision(0)
            << std::exp2(operand.lost_bits) << " times its own\n";
+      stream << line.str();
+    }
+    for (const ChannelCodes& channel : row.few_codes) {
+      TextStream line;
+      line << std::fixed << std::setprecision(channel.codes < 1.0 ? 2 : 0) << row.name
+           << ": output channel " << channel.channel << " gets "
+           << (channel.samples > 0 ? "" : "about ") << channel.codes << " of the " << channel.of
+           << " codes";
+      if (channel.samples > 0) line << " in " << channel.samples << " samples";
+      line << ", because all channels share one scale: make it an output of its own, train on "
+              "targets of similar size, or keep the integers of 32 bits (output_bits)\n";
       stream << line.str();
     }
   }

@@ -6,6 +6,7 @@
 
 #include "framework/autograd/graph.hpp"
 #include "framework/integer/program.hpp"
+#include "quant/lowering/output_codes.hpp"
 #include "quant/prepare/refusals.hpp"
 
 namespace quantrain::quant {
@@ -32,7 +33,8 @@ struct PlanRow {
   int64_t accumulator_bound = 0;
   std::string folded{};  ///< paths of the batch norm, activation or reshape that were fused into it
   std::string reason{};  ///< why it cannot be lowered; empty if it can
-  std::vector<PlanOperand> operands{};  ///< of a concatenation or addition
+  std::vector<PlanOperand> operands{};    ///< of a concatenation or addition
+  std::vector<ChannelCodes> few_codes{};  ///< of an output of the network: channels that get few
 };
 
 struct Lowered {
