@@ -40,10 +40,48 @@ const LayerDiagnosis* Diagnosis::noisiest() const& {
 
 namespace {
 
-constexpr int64_t kRead = 64;  // samples at a time
+constexpr int64_t kRead = 64;         // samples at a time
+constexpr int64_t kMostExtreme = 16;  // samples with extreme targets
 
-/// Positions of the samples to measure, in an order that begins with those for single layers.
-std::vector<int64_t> positions(int64_t n, const DiagnoseOptions& options) {
+/// Positions of up to kMostExtreme samples whose targets lie farthest from the median of their
+/// channel, if the data set has targets of a few numbers. `order`: of the samples.
+std::vector<int64_t> extreme_positions(const BatchSource& source,
+                                       const std::vector<int64_t>& order) {
+  const auto* const data = dynamic_cast<const TensorDataset*>(&source);
+  const auto* const targets =
+      data == nullptr ? nullptr : std::get_if<std::vector<SampleArray>>(&data->targets());
+  if (targets == nullptr || targets->empty() || order.empty()) return {};
+  const SampleArray& first = (*targets)[0];
+  const int64_t numbers = first.shape().elements();
+  if (numbers < 1 || numbers > kMostExtreme) return {};
+  std::vector<int64_t> rows;
+  for (const int64_t i : order) rows.push_back(data->row(i));
+  const Tensor all = first.tensor(rows);
+  const Floats values = all.floats();
+  std::vector<int64_t> extreme;
+  for (int64_t c = 0; c < numbers; ++c) {
+    std::vector<std::pair<float, int64_t>> column;
+    for (int64_t i = 0; i < std::ssize(rows); ++i) column.emplace_back(values[i * numbers + c], i);
+    const auto middle = column.begin() + std::ssize(column) / 2;
+    std::nth_element(column.begin(), middle, column.end());
+    const float median = middle->first;
+    const auto count = std::min<int64_t>(std::ssize(column), kMostExtreme / numbers);
+    std::partial_sort(
+        column.begin(), column.begin() + count, column.end(), [&](const auto& a, const auto& b) {
+          const float of_a = std::abs(a.first - median);
+          const float of_b = std::abs(b.first - median);
+          return of_a > of_b || (of_a == of_b && a.second < b.second);
+        });
+    for (int64_t i = 0; i < count; ++i) extreme.push_back(column[static_cast<size_t>(i)].second);
+  }
+  return extreme;
+}
+
+/// Positions of the samples to measure, in an order that begins with those for single layers and
+/// ends with those of `more` that are not among them.
+std::vector<int64_t> positions(int64_t n,
+                               const DiagnoseOptions& options,
+                               const std::vector<int64_t>& more) {
   const std::vector<int64_t> picked = spread(n, options.samples);
   std::vector<bool> is_first(picked.size(), false);
   std::vector<int64_t> order;
@@ -53,6 +91,13 @@ std::vector<int64_t> positions(int64_t n, const DiagnoseOptions& options) {
   }
   for (size_t i = 0; i < picked.size(); ++i) {
     if (!is_first[i]) order.push_back(picked[i]);
+  }
+  std::vector<bool> is_picked(static_cast<size_t>(n), false);
+  for (const int64_t i : picked) is_picked[static_cast<size_t>(i)] = true;
+  for (const int64_t i : more) {
+    if (is_picked[static_cast<size_t>(i)]) continue;
+    is_picked[static_cast<size_t>(i)] = true;
+    order.push_back(i);
   }
   return order;
 }
@@ -73,11 +118,12 @@ double saturated_share(const BatchSource& source, size_t input) {
 }
 
 /// Measures samples that are spread over the data, which can be read in any order.
-Diagnosis measure_spread(Measurement& measurement,
-                         const DataLoader& data,
-                         const DiagnoseOptions& options) {
+Diagnosis measure_spread(Module& net, const DataLoader& data, DiagnoseOptions options) {
   const std::vector<int64_t> order = data.order();
-  const std::vector<int64_t> at = positions(std::ssize(order), options);
+  const std::vector<int64_t> at =
+      positions(std::ssize(order), options, extreme_positions(*data.source(), order));
+  options.samples = std::max(options.samples, std::ssize(at));
+  Measurement measurement(net, options);
   const LoaderOptions& own = data.options();
   const BatchSource::Reader read = data.source()->read(
       {.epoch = data.epoch(), .seed = own.seed, .augment = own.augment, .mixup = own.mixup});
@@ -97,11 +143,12 @@ Diagnosis measure_spread(Measurement& measurement,
 }  // namespace
 
 Diagnosis diagnose(Module& net, const DataLoader& data, const DiagnoseOptions& options) {
-  Measurement measurement(net, options);
+  const Measurement check(net, options);  // of the arguments
   Diagnosis diagnosis;
   if (data.samples() && data.source()->any_order()) {
-    diagnosis = measure_spread(measurement, data, options);
+    diagnosis = measure_spread(net, data, options);
   } else {
+    Measurement measurement(net, options);
     for (const Batch& batch : data) {
       measurement.add(batch);
       if (measurement.full()) break;

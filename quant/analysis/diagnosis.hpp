@@ -59,6 +59,24 @@ struct AccumulatorDiagnosis {
   double headroom_bits = 0.0;
 };
 
+/// The rows of an output channel whose targets lie farthest from the median of all targets: one of
+/// 100, at least one.
+struct LargestTargets {
+  int64_t rows = 0;
+  Range targets;          ///< smallest and largest of these targets
+  double distance = 0.0;  ///< root mean square of their distances from the median
+  double rmse_float = 0.0;
+  double rmse_integers = 0.0;
+};
+
+/// The rows in which a value of an input has the first or the last code, and the error in float of
+/// these rows and of all others.
+struct ClippedRows {
+  int64_t rows = 0;
+  double rmse_float = 0.0;
+  double rmse_float_others = 0.0;
+};
+
 /// One channel (index along the last axis) of an output of the network.
 struct OutputDiagnosis {
   std::string name;        ///< "output", or "output1"; "[2]" follows if it has several channels
@@ -69,6 +87,9 @@ struct OutputDiagnosis {
   /// Root mean square of the error against the batch's targets, if there are any.
   std::optional<double> target_rmse_float{};
   std::optional<double> target_rmse_integers{};
+  /// Also empty if the output has more than 64 channels.
+  std::optional<LargestTargets> largest_targets{};
+  std::optional<ClippedRows> clipped_rows{};
 };
 
 /// One value of the network: an input or the output of a layer. All float values come from a pass

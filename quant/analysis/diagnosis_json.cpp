@@ -118,6 +118,17 @@ void write(JsonWriter& json, const OutputDiagnosis& output) {
     if (output.target_rmse_float) json.member("target_rmse_float", *output.target_rmse_float);
     if (output.target_rmse_integers)
       json.member("target_rmse_integers", *output.target_rmse_integers);
+    if (const auto& largest = output.largest_targets) {
+      json.member("largest_targets", [&] {
+        json.object([&] {
+          json.member("rows", largest->rows);
+          json.member("targets", [&] { write(json, largest->targets); });
+          json.member("distance", largest->distance);
+          json.member("rmse_float", largest->rmse_float);
+          json.member("rmse_integers", largest->rmse_integers);
+        });
+      });
+    }
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include "framework/io/html.hpp"
 #include "quant/analysis/diagnosis.hpp"
+#include "quant/analysis/findings.hpp"
 #include "quant/analysis/number_text.hpp"
 #include "quant/analysis/sample_figure.hpp"
 
@@ -70,10 +71,9 @@ void add_summary(const Diagnosis& d, std::string& page) {
   if (d.findings.empty()) page += "<p class=\"well\">No finding.</p>\n";
   for (const Finding& finding : d.findings) {
     page += "<div class=\"finding\"><p><b>" + escaped(to_string(finding.kind)) + "</b> in <b>" +
-            escaped(finding.layer) + "</b>, " + number_text(finding.bits_lost) +
-            " bits lost, alone " + percent_text(finding.output_error) +
-            " of an output's spread</p><p>" + escaped(finding.cause) + "</p><p class=\"advice\">" +
-            escaped(finding.advice) + "</p></div>\n";
+            escaped(finding.layer) + "</b>, " + escaped(loss_text(finding, d)) + "</p><p>" +
+            escaped(finding.cause) + "</p><p class=\"advice\">" + escaped(finding.advice) +
+            "</p></div>\n";
   }
 }
 

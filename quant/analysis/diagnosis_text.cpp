@@ -4,6 +4,7 @@
 
 #include "framework/core/text_table.hpp"
 #include "quant/analysis/diagnosis.hpp"
+#include "quant/analysis/findings.hpp"
 #include "quant/analysis/number_text.hpp"
 
 namespace quantrain::quant {
@@ -61,15 +62,18 @@ void print_classes(std::ostream& stream, const ClassesDiagnosis& classes) {
 }
 
 void print_outputs(std::ostream& stream, const Diagnosis& diagnosis) {
-  TextTable table("lrrrrrr");
+  TextTable table("lrrrrrrrr");
   table.add({"output",
              "spread",
              "rmse",
              "largest error",
              "rmse / spread",
              "rmse to target, float",
+             "integers",
+             "largest targets, float",
              "integers"});
   for (const OutputDiagnosis& output : diagnosis.outputs) {
+    const std::optional<LargestTargets>& largest = output.largest_targets;
     const bool targets = output.target_rmse_float && output.target_rmse_integers;
     table.add({output.name,
                number_text(output.spread),
@@ -77,7 +81,9 @@ void print_outputs(std::ostream& stream, const Diagnosis& diagnosis) {
                number_text(output.max_error),
                number_text(output.relative),
                targets ? number_text(*output.target_rmse_float) : "-",
-               targets ? number_text(*output.target_rmse_integers) : "-"});
+               targets ? number_text(*output.target_rmse_integers) : "-",
+               largest ? number_text(largest->rmse_float) : "-",
+               largest ? number_text(largest->rmse_integers) : "-"});
   }
   stream << '\n' << table;
 }
@@ -89,8 +95,7 @@ std::ostream& operator<<(std::ostream& stream, const Diagnosis& diagnosis) {
   for (size_t i = 0; i < diagnosis.findings.size(); ++i) {
     const Finding& finding = diagnosis.findings[i];
     stream << (i == 0 ? "" : "\n") << i + 1 << ". " << to_string(finding.kind) << " in \""
-           << finding.layer << "\" (" << decimals(finding.bits_lost, 1) << " bits lost, alone "
-           << percent_text(finding.output_error) << " of an output's spread): " << finding.cause
+           << finding.layer << "\" (" << loss_text(finding, diagnosis) << "): " << finding.cause
            << "\n   -> " << finding.advice;
   }
   stream << "\n\n"

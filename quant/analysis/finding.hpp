@@ -18,6 +18,7 @@ enum class FindingKind {
   kOutlierChannel,      ///< a channel of the values is much larger than the others
   kStuckScale,          ///< a learned scale does not fit what it quantizes
   kTooFewBits,          ///< this layer's rounding makes most of the network's noise
+  kTargetError,         ///< integers miss the targets, or lose a class, without saturating
 };
 
 /// "input spikes", "dead layer".
@@ -28,7 +29,8 @@ struct Finding {
   std::string layer;      ///< path, as in LayerDiagnosis
   std::string operand{};  ///< kUnequalOperands: path of the operand that loses
   double number = 0.0;    ///< the measure that made it a finding; cause says what it is
-  /// LayerDiagnosis::output_error of the layer. Findings are sorted by it; those of 1 or more,
+  /// LayerDiagnosis::output_error of the layer, or, if it is larger, the part of the targets'
+  /// spread or of a class's recall that is lost. Findings are sorted by it; those of 1 or more,
   /// which lose an output, are in the order of the network.
   double output_error = 0.0;
   double bits_lost = 0.0;  ///< precision that the layer's values lose by it

@@ -137,7 +137,7 @@ void Measurement::add(const Part& part) {
   std::vector<Tensor> integers;
   add_integers(deployed, lowered, integers);
   add_classes(part, floats.outputs()[0], deployed.outputs()[0], integers[0]);
-  add_targets(part, floats, integers);
+  add_targets(part, deployed, lowered, floats, integers);
   add_worst(part, floats.outputs()[0], integers[0]);
   result_.samples += part.inputs[0].dim(0);
 }
@@ -159,7 +159,6 @@ void Measurement::start(const Graph& deployed, const Graph& floats, const Lowere
   }
   output_rows_ = lowered.program.outputs;
   target_errors_.resize(output_rows_.size());
-  target_rows_.assign(output_rows_.size(), 0);
 }
 
 Measurement::Row Measurement::make_row(const Graph& deployed,
@@ -315,13 +314,7 @@ Diagnosis Measurement::finish() {
     const std::string name = k == 0 ? "output" : "output" + std::to_string(k);
     const Tally& tally = rows_[static_cast<size_t>(output_rows_[k])].tally;
     std::vector<OutputDiagnosis> outputs = tally.outputs(name);
-    for (size_t c = 0; c < outputs.size() && !target_errors_[k].empty(); ++c) {
-      const auto rmse = [&](const SignalNoise& errors) {
-        return std::sqrt(errors.noise / static_cast<double>(target_rows_[k]));
-      };
-      outputs[c].target_rmse_float = rmse(target_errors_[k][2 * c]);
-      outputs[c].target_rmse_integers = rmse(target_errors_[k][2 * c + 1]);
-    }
+    target_errors_[k].describe(outputs);
     for (OutputDiagnosis& output : outputs) result_.outputs.push_back(std::move(output));
   }
   return std::move(result_);

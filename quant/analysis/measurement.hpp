@@ -10,6 +10,7 @@
 #include "framework/integer/integer_model.hpp"
 #include "quant/analysis/diagnose.hpp"
 #include "quant/analysis/tally.hpp"
+#include "quant/analysis/target_errors.hpp"
 #include "quant/lowering/lowering.hpp"
 #include "quant/prepare/phase.hpp"
 
@@ -60,7 +61,11 @@ class Measurement {
   double output_error(const Row& row) const;
   void add_integers(const Graph& deployed, const Lowered& lowered, std::vector<Tensor>& outputs);
   void add_classes(const Part& part, const Tensor& floats, const Tensor& sim, const Tensor& ints);
-  void add_targets(const Part& part, const Graph& floats, const std::vector<Tensor>& integers);
+  void add_targets(const Part& part,
+                   const Graph& deployed,
+                   const Lowered& lowered,
+                   const Graph& floats,
+                   const std::vector<Tensor>& integers);
   void add_worst(const Part& part, const Tensor& floats, const Tensor& integers);
 
   Module& net_;
@@ -69,8 +74,7 @@ class Measurement {
   std::optional<IntegerModel> model_;
   std::vector<Row> rows_;
   std::vector<int> output_rows_;
-  std::vector<std::vector<SignalNoise>> target_errors_;  // of output and channel: float, integers
-  std::vector<int64_t> target_rows_;
+  std::vector<TargetErrors> target_errors_;        // of each output
   std::vector<std::vector<float>> alone_outputs_;  // float values of each channel of all outputs
   int64_t alone_ = 0;                              // samples
 };

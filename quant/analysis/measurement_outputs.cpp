@@ -77,25 +77,35 @@ void Measurement::add_classes(const Part& part,
 }
 
 void Measurement::add_targets(const Part& part,
+                              const Graph& deployed,
+                              const Lowered& lowered,
                               const Graph& floats,
                               const std::vector<Tensor>& integers) {
+  if (part.targets.empty()) return;
+  const int64_t n = part.targets[0].dim(0);
+  std::vector<bool> clipped(static_cast<size_t>(n), false);
+  for (const int id : lowered.program.inputs) {
+    const Tensor& input = deployed.node(lowered.nodes[static_cast<size_t>(id)]).output;
+    const Codes& codes = *input.codes();
+    const int32_t offset = stored_offset(codes.params.type);
+    const int32_t least = codes.params.type.qmin() + offset;
+    const int32_t most = codes.params.type.qmax() + offset;
+    for (int64_t i = 0; i < input.elements(); ++i) {
+      const int32_t code = codes.u8()[i];
+      if (code == least || code == most)
+        clipped[static_cast<size_t>(i / (input.elements() / n))] = true;
+    }
+  }
   for (size_t k = 0; k < std::min(part.targets.size(), integers.size()); ++k) {
     const Tensor& target = part.targets[k];
-    if (!(target.shape() == integers[k].shape())) {
+    const Shape& y = integers[k].shape();
+    const bool without_last = y.rank() == target.rank() + 1 && last_extent(y) == 1 &&
+                              std::equal(target.shape().begin(), target.shape().end(), y.begin());
+    if (!(target.shape() == y) && !without_last) {
       throw ShapeError(
           "diagnose", "target ", k, " is ", target.shape(), ", the output ", integers[k].shape());
     }
-    const auto channels = static_cast<size_t>(last_extent(target.shape()));
-    target_errors_[k].resize(2 * channels);
-    const Floats t = target.floats();
-    const Floats a = floats.outputs()[k].floats();
-    const Floats b = integers[k].floats();
-    for (int64_t i = 0; i < target.elements(); ++i) {
-      const size_t c = static_cast<size_t>(i) % channels;
-      target_errors_[k][2 * c].add(1, t.data() + i, a.data() + i);
-      target_errors_[k][2 * c + 1].add(1, t.data() + i, b.data() + i);
-    }
-    target_rows_[k] += target.elements() / static_cast<int64_t>(channels);
+    target_errors_[k].add(target, floats.outputs()[k], integers[k], clipped);
   }
 }
 

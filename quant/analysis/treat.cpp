@@ -9,6 +9,7 @@
 #include "framework/core/error.hpp"
 #include "framework/core/text_table.hpp"
 #include "layers/record_graph.hpp"
+#include "quant/analysis/findings.hpp"
 #include "quant/analysis/number_text.hpp"
 #include "quant/analysis/rescale.hpp"
 #include "quant/prepare/prepare.hpp"
@@ -97,8 +98,11 @@ class Attempt {
     calibrate(*floats_, calibration_);
     treatment_.after = diagnose(*floats_, data_, options);
     if (finding_.kind == FindingKind::kUnequalOutputs) {
-      for (OutputDiagnosis& output : treatment_.after.outputs)  // the targets have another unit
+      for (OutputDiagnosis& output : treatment_.after.outputs) {  // the targets have another unit
         output.target_rmse_float = output.target_rmse_integers = std::nullopt;
+        output.largest_targets = std::nullopt;
+        output.clipped_rows = std::nullopt;
+      }
     }
     treatment_.config = config_;
     treatment_.net = std::move(floats_);
@@ -118,9 +122,13 @@ class Attempt {
       case FindingKind::kInputSpikes: return encode(layer().usual, 1.0f);
       case FindingKind::kInputNormalization: return normalize();
       case FindingKind::kRareCutOff:
-        if (layer().is_input) return encode(layer().floats.range, 1.0f);
+        if (layer().is_input) {
+          check_not_clipped();
+          return encode(layer().floats.range, 1.0f);
+        }
         settings().activation.observer = MinMaxOptions{};
-        treatment_.done = "a range that holds all values (MinMaxOptions)";
+        treatment_.done =
+            "calibrated with all of these data, with a range that holds all values (MinMaxOptions)";
         return;
       case FindingKind::kFarRange: return shift();
       case FindingKind::kUnequalOperands: return scale_operand();
@@ -137,6 +145,10 @@ class Attempt {
         treatment_.done = "scales from the values, not learned";
         return;
       case FindingKind::kTooFewBits: return add_bits();
+      case FindingKind::kTargetError:
+        if (layer().is_input || !uses_few_codes(layer())) return add_bits();
+        treatment_.done = "calibrated with these data";
+        return;
     }
   }
 
@@ -165,13 +177,17 @@ class Attempt {
                       (divisor == 1.0f ? "" : ", values divided by " + number_text(divisor));
   }
 
-  void normalize() {
+  void check_not_clipped() const {
     if (layer().saturated_encoding > 0.0) {
       throw QuantError(
           finding_.layer,
           "values saturated when they were encoded, and the codes do not say how large "
           "they were: encode the raw values again");
     }
+  }
+
+  void normalize() {
+    check_not_clipped();
     if (layer().saturated() == 0.0) return encode(layer().floats.range, 1.0f);
     const Range covered = layer().params->float_range();
     const Range seen = layer().floats.range;
@@ -268,6 +284,11 @@ class Attempt {
   void add_bits() {
     LayerConfig& own = settings();
     const bool has_weights = layer().weights.has_value();
+    if (own.activation.bits >= 8 && (!has_weights || own.weight.bits >= 8)) {
+      throw QuantError(finding_.layer,
+                       "has 8 bits already: train with prepare_qat, so that the network adapts to "
+                       "the rounding");
+    }
     if (has_weights && (layer().slot.empty() || own.weight.bits <= own.activation.bits)) {
       own.weight.bits = std::min(8, 2 * own.weight.bits);
       treatment_.done = "weights of " + std::to_string(own.weight.bits) + " bits";
