@@ -33,12 +33,28 @@ Dataset declared(const Rows& rows, Range range, const InputFeatures& features) {
       {count, 3}, rows.values, rows.labels, 2, range, features, Outside::kSaturate);
 }
 
+/// The vibration twice: once for its usual values, once for rare peaks of 2 g.
+void print_both_scales(const Rows& rows) {
+  std::vector<float> values;  // [N, 4]
+  for (size_t i = 0; i < rows.labels.size(); ++i) {
+    const float vibration = i % 300 == 0 ? 2.0f : rows.values[3 * i + 2];
+    values.insert(values.end(), {rows.values[3 * i], rows.values[3 * i + 1], vibration, vibration});
+  }
+  InputFeatures features = fit_percentiles(values, 4);
+  const Range range = percentile_range(values, features);
+  const InputFeatures all = fit_min_max(values, 4);  // (x - offset) / scale lies in [0, 1]
+  features.offset[3] = all.offset[3];
+  features.scale[3] = all.scale[3] / range.max;
+  std::cout << coverage(values, range, features, {"pressure", "temp", "vibration", "peaks"});
+}
+
 int main() try {
   const Rows training_rows = measure(2000, 1), test_rows = measure(500, 2);
   // Offsets, scales and range come from the training rows. Both data sets declare them.
   const InputFeatures features = fit_percentiles(training_rows.values, 3);
   const Range range = percentile_range(training_rows.values, features);
   std::cout << coverage(training_rows.values, range, features, {"pressure", "temp", "vibration"});
+  print_both_scales(training_rows);
   const Dataset training_set = declared(training_rows, range, features);
   const Dataset test_set = declared(test_rows, range, features);
 

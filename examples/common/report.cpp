@@ -101,6 +101,14 @@ std::string to_json(const Report& report) {
     json["lowest_signal_to_noise"] = {{"layer", noisiest->name},
                                       {"decibels", noisiest->signal_to_noise()}};
   }
+  json["measured_samples"] = parity.measured;
+  if (const quant::LayerParity* const output = parity.noisiest_output()) {
+    const int64_t channel = output->worst_channel();
+    json["lowest_output"] = {
+        {"layer", output->name},
+        {"channel", channel},
+        {"decibels", output->channels[static_cast<size_t>(channel)].signal_to_noise()}};
+  }
   json["peak_rss_mib"] = peak_rss_mib();
   // A folder's name need not be UTF-8.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
@@ -141,10 +149,18 @@ std::ostream& operator<<(std::ostream& stream, const Report& report) {
   if (const quant::LayerParity* const noisiest = parity.noisiest()) {
     const quant::LayerParity* const saturated = parity.most_saturated();
     const double share = saturated == nullptr ? 0.0 : saturated->saturated_share();
-    stream << "against float: " << std::setprecision(2) << 100.0 * share << " % saturate";
+    stream << "against float, " << parity.measured << " samples: " << std::setprecision(2)
+           << 100.0 * share << " % saturate";
     if (saturated != nullptr) stream << " in \"" << saturated->name << '"';
     stream << ", signal-to-noise " << std::setprecision(1) << noisiest->signal_to_noise()
            << " dB in \"" << noisiest->name << "\"\n";
+  }
+  const quant::LayerParity* const output = parity.noisiest_output();
+  if (output != nullptr && output->channels.size() > 1) {
+    const int64_t channel = output->worst_channel();
+    stream << "lowest output: " << output->name << '[' << channel << "], signal-to-noise "
+           << std::setprecision(1)
+           << output->channels[static_cast<size_t>(channel)].signal_to_noise() << " dB\n";
   }
   if (const std::string first = parity.first_difference(); !first.empty()) {
     stream << "first difference: \"" << first << "\"; codes are off by at most "

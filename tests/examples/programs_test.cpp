@@ -71,6 +71,9 @@ TEST_CASE("every program trains, converts, and reports what it found", "[example
     check_fraction(report.at("largest_saturated_share").at("share"));
     CHECK(report.at("lowest_signal_to_noise").at("decibels").get<double>() > 10.0);
     CHECK_FALSE(report.at("lowest_signal_to_noise").at("layer").get<std::string>().empty());
+    CHECK(report.at("measured_samples").get<int64_t>() > 0);
+    CHECK(report.at("lowest_output").at("decibels").get<double>() > 10.0);
+    CHECK(report.at("lowest_output").at("channel").get<int64_t>() >= 0);
     CHECK(report.at("peak_rss_mib").get<double>() > 1.0);
 
     const IntegerModel model = IntegerModel::load(place.path("model"));
