@@ -54,7 +54,7 @@ struct IntegerModel::Saturation {
     std::fill_n(of_input.data(), inputs, 0);
   }
   /// The first call of several that belong together says how many samples they have.
-  void begin(const Program& program, int64_t n) {
+  [[gnu::noinline]] void begin(const Program& program, int64_t n) {
     if (call > 0) return;
     call = n;
     if (!integer::needs_columns(outside, n)) return;
@@ -69,14 +69,17 @@ struct IntegerModel::Saturation {
     for (size_t i = 0; i < input; ++i) first += columns_of(program.value(program.inputs[i]));
     return {columns.data() + first, columns_of(program.value(program.inputs[input]))};
   }
-  void add(const Program& program, size_t input, std::span<const float> x, int64_t count) {
+  [[gnu::noinline]] void add(const Program& program,
+                             size_t input,
+                             std::span<const float> x,
+                             int64_t count) {
     if (count == 0) return;
     std::atomic_ref(of_input[input]).fetch_add(count, std::memory_order_relaxed);
     const Value& value = program.value(program.inputs[input]);
     if (columns.size() > 0)
       integer::count_columns(x, *value.params, value.features, columns_at(program, input));
   }
-  void check(const Program& program, size_t input, int64_t values) {
+  [[gnu::noinline]] void check(const Program& program, size_t input, int64_t values) {
     const Value& value = program.value(program.inputs[input]);
     integer::check_outside(outside,
                            {.values = values,
@@ -104,25 +107,6 @@ int64_t IntegerModel::quantize_input(std::span<const float> x,
                                      std::span<uint8_t> codes,
                                      size_t i) const {
   return integer::encode_input(x, input_params(i), input_features(i), codes, kWhere);
-}
-
-namespace {
-
-Buffer<float> pixel_values(std::span<const uint8_t> x) {
-  Buffer<float> raw(std::ssize(x));
-  std::transform(x.begin(), x.end(), raw.begin(), [](uint8_t pixel) {
-    return static_cast<float>(pixel) / 255.0f;
-  });
-  return raw;
-}
-
-}  // namespace
-
-int64_t IntegerModel::quantize_pixels(std::span<const uint8_t> x,
-                                      std::span<uint8_t> codes,
-                                      size_t i) const {
-  const Buffer<float> raw = pixel_values(x);
-  return quantize_input({raw.data(), x.size()}, codes, i);
 }
 
 void IntegerModel::run_chunk(int64_t n,
@@ -369,48 +353,6 @@ int64_t IntegerModel::classify(std::span<const float> x,
 
 void IntegerModel::classify_codes(std::span<const uint8_t> x, std::span<int32_t> classes) const {
   classify_all(x, classes);
-}
-
-/// Calls run with the codes of pixels. Returns how many saturate.
-template <class Run>
-int64_t IntegerModel::with_pixels(std::span<const uint8_t> x,
-                                  Outside outside,
-                                  const Run& run) const {
-  const Value& input = ready_->program.value(ready_->program.inputs[0]);
-  const QParams& params = *input.params;
-  if (input.features.empty() && params.type == QType{} && params.zero_point[0] == 0 &&
-      params.scale[0] == 1.0f / 255.0f) {
-    run(x);
-    return 0;
-  }
-  Buffer<uint8_t> codes(std::ssize(x));
-  const std::span<uint8_t> all(codes.data(), x.size());
-  const Buffer<float> raw = pixel_values(x);
-  const std::span<const float> values(raw.data(), x.size());
-  const integer::EncodedValues encoded{.values = values,
-                                       .outside = quantize_input(values, all),
-                                       .samples = std::ssize(x) / ready_->input_elements[0],
-                                       .columns = static_cast<int64_t>(columns_of(input))};
-  integer::check_outside(outside, encoded, params, input.features, kWhere, input.name);
-  run(all);
-  return encoded.outside;
-}
-
-int64_t IntegerModel::run_pixels(std::span<const uint8_t> x,
-                                 std::span<int32_t> y,
-                                 Outside outside) const {
-  return with_pixels(x, outside, [&](std::span<const uint8_t> codes) { run_codes(codes, y); });
-}
-int64_t IntegerModel::run_pixels(std::span<const uint8_t> x,
-                                 std::span<float> y,
-                                 Outside outside) const {
-  return with_pixels(x, outside, [&](std::span<const uint8_t> codes) { run_codes(codes, y); });
-}
-int64_t IntegerModel::classify_pixels(std::span<const uint8_t> x,
-                                      std::span<int32_t> classes,
-                                      Outside outside) const {
-  return with_pixels(
-      x, outside, [&](std::span<const uint8_t> codes) { classify_codes(codes, classes); });
 }
 
 void IntegerModel::trace(int64_t n, std::span<const uint8_t* const> x, const Visitor& visit) const {

@@ -1,13 +1,27 @@
 #include "framework/integer/saturation.hpp"
 
+#include <algorithm>
 #include <atomic>
-#include <string>
-#include <vector>
+#include <ostream>
 
 #include "framework/arithmetic/quantize.hpp"
+#include "framework/core/buffer.hpp"
 #include "framework/core/error.hpp"
 
 namespace quantrain::integer {
+namespace {
+
+/// Part of a message.
+struct Column {
+  int64_t index = -1;  // -1: all columns
+
+  friend std::ostream& operator<<(std::ostream& stream, const Column& column) {
+    if (column.index >= 0) stream << " of column " << column.index;
+    return stream;
+  }
+};
+
+}  // namespace
 
 void count_columns(std::span<const float> x,
                    const QParams& params,
@@ -32,34 +46,36 @@ void check_outside(Outside outside,
                    std::string_view where,
                    std::string_view name,
                    std::string_view advice) {
-  const auto refuse = [&](int64_t count, int64_t values, int64_t column) {
-    const Range range = params.float_range();
-    throw DataError(where,
-                    count,
-                    " of ",
-                    values,
-                    " values ",
-                    column < 0 ? "" : "of column " + std::to_string(column) + ' ',
-                    "lie outside of [",
-                    range.min,
-                    ", ",
-                    range.max,
-                    "], what the codes of ",
-                    name,
-                    " mean",
-                    features.empty() ? "" : " (after offset and scale)",
-                    ": ",
-                    advice);
-  };
-  if (refuses(outside, saturated.outside, saturated.values))
-    refuse(saturated.outside, saturated.values, -1);
-  if (!needs_columns(outside, saturated.samples)) return;
-  const auto columns = std::ssize(saturated.columns);
-  for (int64_t c = 0; c < columns; ++c) {
-    const int64_t count = saturated.columns[static_cast<size_t>(c)];
-    const int64_t values = saturated.values / columns;
-    if (refuses_column(count, values)) refuse(count, values, c);
+  int64_t count = saturated.outside;
+  int64_t values = saturated.values;
+  Column column;
+  if (!refuses(outside, count, values)) {
+    if (!needs_columns(outside, saturated.samples) || saturated.columns.empty()) return;
+    values /= std::ssize(saturated.columns);
+    const auto found = std::find_if(saturated.columns.begin(),
+                                    saturated.columns.end(),
+                                    [&](int64_t own) { return refuses_column(own, values); });
+    if (found == saturated.columns.end()) return;
+    count = *found;
+    column.index = found - saturated.columns.begin();
   }
+  const Range range = params.float_range();
+  throw DataError(where,
+                  count,
+                  " of ",
+                  values,
+                  " values",
+                  column,
+                  " lie outside of [",
+                  range.min,
+                  ", ",
+                  range.max,
+                  "], what the codes of ",
+                  name,
+                  " mean",
+                  features.empty() ? "" : " (after offset and scale)",
+                  ": ",
+                  advice);
 }
 
 void check_outside(Outside outside,
@@ -70,15 +86,16 @@ void check_outside(Outside outside,
                    std::string_view name,
                    std::string_view advice) {
   if (encoded.outside == 0) return;
-  std::vector<int64_t> columns;
+  Buffer<int64_t> columns;
   if (needs_columns(outside, encoded.samples)) {
-    columns.resize(static_cast<size_t>(encoded.columns));
-    count_columns(encoded.values, params, features, columns);
+    columns = Buffer<int64_t>(encoded.columns);
+    std::fill(columns.begin(), columns.end(), 0);
+    count_columns(encoded.values, params, features, {columns.data(), columns.end()});
   }
   const Saturated saturated{.values = std::ssize(encoded.values),
                             .outside = encoded.outside,
                             .samples = encoded.samples,
-                            .columns = columns};
+                            .columns = {columns.data(), columns.end()}};
   check_outside(outside, saturated, params, features, where, name, advice);
 }
 
