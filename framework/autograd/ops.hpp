@@ -32,5 +32,6 @@
 #include "framework/autograd/ops/softmax.hpp"
 #include "framework/autograd/ops/sub.hpp"
 #include "framework/autograd/ops/sum.hpp"
+#include "framework/autograd/ops/take.hpp"
 #include "framework/autograd/ops/transpose.hpp"
 #include "framework/autograd/ops/upsample_nearest.hpp"

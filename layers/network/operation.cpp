@@ -119,6 +119,7 @@ std::vector<OperationType> operation_types() {
              [](const Tensor& t, int axis, bool keeps) { return sum(t, axis, keeps); },
              [](const Tensor& t) { return sum(t); });
        }},
+      {"take", [](A a, X x) { return take(x[0], axis_of(a), a.integers("indices")); }},
       {"transpose", [](A a, X x) { return transpose(x[0], axes_of(a, "perm")); }},
   };
 }

@@ -6,7 +6,7 @@
 #include "framework/autograd/node.hpp"
 #include "framework/integer/gather.hpp"
 
-// Shared by slice, upsample_nearest and pad, which move elements and compute nothing.
+// Shared by slice, take, upsample_nearest and pad, which move elements and compute nothing.
 // docs/quantization.md (23)
 namespace quantrain {
 
@@ -14,8 +14,8 @@ namespace quantrain {
 /// list leaves the axis unchanged.
 using GatherIndex = std::vector<std::vector<int32_t>>;
 
-/// Base class of the nodes of slice, upsample_nearest and pad. The gradient of an element of x is
-/// the sum of the gradients at its places in y, added in ascending order of the places.
+/// Base class of the nodes of slice, take, upsample_nearest and pad. The gradient of an element of
+/// x is the sum of the gradients at its places in y, added in ascending order of the places.
 class GatherNode : public Node {
  public:
   explicit GatherNode(std::shared_ptr<const integer::Gather> gather) : gather_(std::move(gather)) {}
