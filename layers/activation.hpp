@@ -82,10 +82,21 @@ struct Tanh : Elementwise {
   using Members = NoMembers;
   Tanh() : Elementwise(functions::tanh()) {}
 };
+/// Throws: DataError if alpha or beta is not finite.
 struct HardSigmoid : Elementwise {
   static constexpr std::string_view kType = "HardSigmoid";
-  using Members = NoMembers;
+  struct Members {
+    float alpha = 0.0f;
+    float beta = 0.0f;
+    static void describe(auto& m, auto& member) {
+      member.optional("alpha", m.alpha, 1.0f / 6.0f);
+      member.optional("beta", m.beta, 0.5f);
+    }
+  };
+  static HardSigmoid from(const Members& m) { return HardSigmoid(m.alpha, m.beta); }
+  Members members() const { return {number("alpha"), number("beta")}; }
   HardSigmoid() : Elementwise(functions::hard_sigmoid()) {}
+  HardSigmoid(float alpha, float beta) : Elementwise(functions::hard_sigmoid(alpha, beta)) {}
 };
 struct HardSwish : Elementwise {
   static constexpr std::string_view kType = "HardSwish";
@@ -101,6 +112,26 @@ struct GELU : Elementwise {
   static constexpr std::string_view kType = "GELU";
   using Members = NoMembers;
   GELU() : Elementwise(functions::gelu()) {}
+};
+struct GELUTanh : Elementwise {
+  static constexpr std::string_view kType = "GELUTanh";
+  using Members = NoMembers;
+  GELUTanh() : Elementwise(functions::gelu_tanh()) {}
+};
+struct Mish : Elementwise {
+  static constexpr std::string_view kType = "Mish";
+  using Members = NoMembers;
+  Mish() : Elementwise(functions::mish()) {}
+};
+struct Softplus : Elementwise {
+  static constexpr std::string_view kType = "Softplus";
+  using Members = NoMembers;
+  Softplus() : Elementwise(functions::softplus()) {}
+};
+struct Erf : Elementwise {
+  static constexpr std::string_view kType = "Erf";
+  using Members = NoMembers;
+  Erf() : Elementwise(functions::erf()) {}
 };
 /// Throws: DataError if slope is not finite.
 struct LeakyReLU : Elementwise {
@@ -124,6 +155,11 @@ struct ELU : Elementwise {
   Members members() const { return {number("alpha")}; }
   explicit ELU(float alpha = 1.0f) : Elementwise(functions::elu(alpha)) {}
 };
+struct SELU : Elementwise {
+  static constexpr std::string_view kType = "SELU";
+  using Members = NoMembers;
+  SELU() : Elementwise(functions::selu()) {}
+};
 struct Exp : Elementwise {
   static constexpr std::string_view kType = "Exp";
   using Members = NoMembers;
@@ -133,6 +169,27 @@ struct Square : Elementwise {
   static constexpr std::string_view kType = "Square";
   using Members = NoMembers;
   Square() : Elementwise(functions::square()) {}
+};
+/// Throws: DataError unless the exponent is finite and not negative.
+struct Power : Elementwise {
+  static constexpr std::string_view kType = "Power";
+  struct Members {
+    float exponent = 0.0f;
+    static void describe(auto& m, auto& member) { member("exponent", m.exponent); }
+  };
+  static Power from(const Members& m) { return Power(m.exponent); }
+  Members members() const { return {number("exponent")}; }
+  explicit Power(float exponent) : Elementwise(functions::power(exponent)) {}
+};
+struct Sqrt : Elementwise {
+  static constexpr std::string_view kType = "Sqrt";
+  using Members = NoMembers;
+  Sqrt() : Elementwise(functions::sqrt()) {}
+};
+struct Logarithm : Elementwise {
+  static constexpr std::string_view kType = "Logarithm";
+  using Members = NoMembers;
+  Logarithm() : Elementwise(functions::log()) {}
 };
 struct Abs : Elementwise {
   static constexpr std::string_view kType = "Abs";

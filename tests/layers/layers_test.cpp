@@ -145,7 +145,16 @@ TEST_CASE("each activation layer computes its function", "[layers][activation]")
   CHECK(values(HardSigmoid{}(x)) == values(hard_sigmoid(x)));
   CHECK(values(HardSwish{}(x)) == values(hard_swish(x)));
   CHECK(values(SiLU{}(x)) == values(silu(x)));
+  CHECK(values(HardSigmoid{0.2f, 0.5f}(x)) == values(hard_sigmoid(x, 0.2f, 0.5f)));
   CHECK(values(GELU{}(x)) == values(gelu(x)));
+  CHECK(values(GELUTanh{}(x)) == values(gelu_tanh(x)));
+  CHECK(values(Mish{}(x)) == values(mish(x)));
+  CHECK(values(Softplus{}(x)) == values(softplus(x)));
+  CHECK(values(Erf{}(x)) == values(quantrain::erf(x)));
+  CHECK(values(SELU{}(x)) == values(selu(x)));
+  CHECK(values(Power{1.5f}(x)) == values(power(x, 1.5f)));
+  CHECK(values(Sqrt{}(x)) == values(quantrain::sqrt(x)));
+  CHECK(values(Logarithm{}(x)) == values(quantrain::log(x)));
   CHECK(values(LeakyReLU{0.5f}(x)) == values(leaky_relu(x, 0.5f)));
   CHECK(values(ELU{0.5f}(x)) == values(elu(x, 0.5f)));
   CHECK(values(Exp{}(x)) == values(quantrain::exp(x)));

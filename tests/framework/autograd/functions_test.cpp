@@ -31,9 +31,19 @@ std::vector<Function> every_function() {
   return {functions::sigmoid(),
           functions::tanh(),
           functions::hard_sigmoid(),
+          functions::hard_sigmoid(0.2f, 0.5f),
           functions::hard_swish(),
           functions::silu(),
           functions::gelu(),
+          functions::gelu_tanh(),
+          functions::mish(),
+          functions::softplus(),
+          functions::erf(),
+          functions::selu(),
+          functions::power(3.0f),
+          functions::power(1.5f),
+          functions::sqrt(),
+          functions::log(),
           functions::leaky_relu(0.125f),
           functions::elu(0.75f),
           functions::exp(),
@@ -76,10 +86,18 @@ TEST_CASE("functions agree with double precision at every size", "[autograd][fun
 TEST_CASE("gradients of functions match finite differences", "[autograd][functions]") {
   for (const Function& function : every_function()) {
     CAPTURE(function->type);
-    // Odd multiples of 1/16 from -3.3 to 3.4. None of them is a kink.
+    // Odd multiples of 1/16 from -3.3 to 3.4. None of them is a kink. Near 0, differences do not
+    // show the slope of these two.
+    if (function->type == "sqrt" || function->type == "log") continue;
     const Tensor x = spread_leaf({5, 11}, 2);
     check_gradient([&] { return elementwise(function, x); }, {x});
   }
+  const Tensor positive = make_leaf({2, 3}, {0.5f, 0.75f, 1.0f, 1.5f, 2.5f, 7.0f});
+  check_gradient([&] { return quantrain::sqrt(positive); }, {positive});
+  check_gradient([&] { return quantrain::log(positive); }, {positive});
+  const Tensor negative = make_leaf({2}, {-1.0f, -0.25f});
+  check_gradient([&] { return quantrain::sqrt(negative); }, {negative});
+  check_gradient([&] { return quantrain::log(negative); }, {negative});
   const Tensor x = spread_leaf({3, 5}, 2);
   for (const int64_t channels : {1, 5}) {
     const Tensor slope = random_leaf({channels}, 4);
@@ -136,6 +154,13 @@ TEST_CASE("functions stay finite where their arguments are large", "[autograd][f
                                    functions::hard_swish(),
                                    functions::silu(),
                                    functions::gelu(),
+                                   functions::gelu_tanh(),
+                                   functions::mish(),
+                                   functions::softplus(),
+                                   functions::erf(),
+                                   functions::selu(),
+                                   functions::sqrt(),
+                                   functions::log(),
                                    functions::elu(1.0f)}) {
     CAPTURE(function->type);
     const Tensor y = elementwise(function, x);
@@ -147,6 +172,28 @@ TEST_CASE("functions stay finite where their arguments are large", "[autograd][f
         test::Approx(-6.0 * 0.5 * std::erfc(6.0 / std::sqrt(2.0))));  // 1 + erf would cancel
 }
 
+TEST_CASE("functions have the values of ONNX's definitions", "[autograd][functions]") {
+  const auto at = [](const Function& function, float x) {
+    return values(elementwise(function, make_tensor({1}, {x})))[0];
+  };
+  // onnx/docs/Operators.md: Selu's default alpha and gamma, HardSigmoid's default alpha.
+  CHECK(at(functions::selu(), 1.0f) == 1.05070102214813232421875f);
+  CHECK(at(functions::selu(), -1.0f) == test::Approx(1.0507010 * 1.6732632 * (std::exp(-1.0) - 1)));
+  CHECK(at(functions::hard_sigmoid(0.2f, 0.5f), 1.0f) == 0.7f);
+  CHECK(at(functions::softplus(), 0.0f) == static_cast<float>(std::log(2.0)));
+  CHECK(at(functions::softplus(), 1000.0f) == 1000.0f);
+  CHECK(at(functions::erf(), 1.0f) == 0.8427007929f);
+  CHECK(at(functions::mish(), 1.0f) == 0.8650983883f);       // torch.nn.Mish
+  CHECK(at(functions::gelu_tanh(), 1.0f) == 0.8411919906f);  // torch.nn.GELU(approximate="tanh")
+  CHECK(at(functions::power(3.0f), -2.0f) == -8.0f);
+  CHECK(at(functions::power(0.5f), -2.0f) == 0.0f);
+  CHECK(at(functions::power(0.0f), 0.0f) == 1.0f);
+  CHECK(at(functions::sqrt(), 2.25f) == 1.5f);
+  CHECK(at(functions::sqrt(), -1.0f) == 0.0f);
+  CHECK(at(functions::log(), 1.0f) == 0.0f);
+  CHECK(at(functions::log(), 0.0f) == static_cast<float>(-126.0 * std::log(2.0)));
+}
+
 TEST_CASE("a recorded function has its parameters as attributes", "[autograd][functions]") {
   const Tensor x = random_leaf({3}, 1);
   CHECK(leaky_relu(x, 0.125f).node()->attributes() == Attributes{{"alpha", 0.125}});
@@ -154,6 +201,9 @@ TEST_CASE("a recorded function has its parameters as attributes", "[autograd][fu
   CHECK(clamp(x, -1.0f, 2.0f).node()->attributes() == Attributes{{"min", -1.0}, {"max", 2.0}});
   CHECK(clamp(x, -1.0f, 2.0f).node()->type() == "clip");
   CHECK(silu(x).node()->attributes().empty());
+  CHECK(power(x, 1.5f).node()->attributes() == Attributes{{"exponent", 1.5}});
+  CHECK(hard_sigmoid(x, 0.25f, 0.75f).node()->attributes() ==
+        Attributes{{"alpha", 0.25}, {"beta", 0.75}});
 }
 
 TEST_CASE("invalid parameters of functions are refused", "[autograd][functions]") {
@@ -167,6 +217,10 @@ TEST_CASE("invalid parameters of functions are refused", "[autograd][functions]"
   QUANTRAIN_CHECK_ERROR(clamp(x, std::nanf(""), 1.0f), DataError, "no finite number");
   CHECK(values(clamp(make_tensor({3}, {-9, 1, 9}), -kInfinity, 2.0f)) ==
         std::vector<float>{-9, 1, 2});
+  QUANTRAIN_CHECK_ERROR(power(x, -0.5f), DataError, "[power] exponent is -0.5");
+  QUANTRAIN_CHECK_ERROR(power(x, kInfinity), DataError, "[power] exponent is inf");
+  QUANTRAIN_CHECK_ERROR(hard_sigmoid(x, kInfinity, 0), DataError, "[hard_sigmoid] alpha is inf");
+  QUANTRAIN_CHECK_ERROR(hard_sigmoid(x, 1, std::nanf("")), DataError, "[hard_sigmoid] beta is nan");
   QUANTRAIN_CHECK_ERROR(prelu(Tensor::zeros({2, 3}), Tensor::zeros({2})),
                         ShapeError,
                         "[prelu] slope is neither [1] nor [C] of x [..., C]: x [2, 3], slope [2]");
