@@ -5,7 +5,7 @@
 cmake_minimum_required(VERSION 3.25)
 include(${CMAKE_CURRENT_LIST_DIR}/files.cmake)
 set(rooms framework/core framework/io framework/arithmetic framework/kernels framework/integer framework/autograd
-          framework/data framework/optim framework/metrics layers layers/network layers/training quant quant/observers quant/prepare quant/lowering quant/analysis
+          framework/data framework/optim framework/metrics layers layers/network layers/onnx layers/training quant quant/observers quant/prepare quant/lowering quant/analysis
           quant/export examples)
 # These folders are called "rooms". A file may include headers of its own room and of the rooms before it in the list.
 # But optim may not include data, and exporters may include only their own room and the rooms up to framework/integer.
@@ -41,6 +41,7 @@ endfunction()
 
 set(library_xtensor framework/core/array.hpp tests/framework/data/npy_test.cpp)
 set(library_xsimd framework/kernels/simd/batch.hpp)
+set(library_protozero layers/onnx/message.cpp)
 set(library_tbb framework/core/parallel.cpp tests/framework/core/parallel_tbb_test.cpp)
 set(library_catch2 tests/catch.hpp tests/main.cpp)
 # Every file may include these. (Headers of framework/ may not include nlohmann_json: see below.)
