@@ -1,0 +1,23 @@
+#include "layers/onnx/import_onnx.hpp"
+
+#include <utility>
+
+#include "layers/onnx/check_model.hpp"
+#include "layers/onnx/importer.hpp"
+#include "layers/onnx/reader.hpp"
+#include "layers/onnx/recognize.hpp"
+
+namespace quantrain {
+
+Network import_onnx(const std::string& path, const OnnxOptions& options) {
+  onnx::Model model = onnx::read_model(path);
+  onnx::check_model(model);
+  model.graph = onnx::recognize(model.graph);
+  onnx::Importer importer(model, options.shapes);
+  importer.run();
+  Network network(std::move(importer.parts()));
+  network.eval();
+  return network;
+}
+
+}  // namespace quantrain

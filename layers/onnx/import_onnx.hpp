@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "layers/network/network.hpp"
+
+namespace quantrain {
+
+struct OnnxOptions {
+  /// Shapes of inputs whose extents the file leaves open, by their names, in the file's order of
+  /// axes: {{"input", {1, 3, 224, 224}}}. The first is the number of samples; any number will do.
+  std::map<std::string, std::vector<int64_t>> shapes{};
+};
+
+/// Reads a network of floats from an .onnx file (operator sets 7 to 25) as PyTorch, tf2onnx and
+/// others write it. The result computes what the file does, in evaluation mode, and trains, is
+/// prepared and converts as any network.
+/// Images are [N, H, W, C] here: an input that is [N, C, H, W] in the file takes [N, H, W, C], and
+/// so do signals, [N, L, C], where the network convolves them; outputs likewise. Weights are moved
+/// to our layout, those of a layer after a flattened image, too, and transposes between layouts
+/// vanish. Network::inputs() has the shapes. Layers are named after their weights ("features.0" has
+/// "features.0.weight"), so PyTorch's names of parameters stay. Shape arithmetic is computed, and
+/// functions that are written as several operators, such as GELU, become one layer.
+/// Initializers become parameters; single numbers in formulas, and constants that stand in for
+/// them, do not.
+/// The file is untrusted: see SECURITY.md.
+/// Throws: DataError naming the path and the fault if the file is not valid; DataError that lists
+/// each operator that has no layer here, with the nodes that use it; GraphError like Network().
+/// Source: github.com/onnx/onnx, docs/Operators.md.
+Network import_onnx(const std::string& path, const OnnxOptions& options = {});
+
+}  // namespace quantrain
