@@ -16,6 +16,8 @@
 #include "tests/framework/data/idx_files.hpp"
 #include "tests/framework/data/npy_files.hpp"
 #include "tests/framework/integer/programs.hpp"
+#include "tests/layers/onnx/onnx_files.hpp"
+#include "tests/layers/onnx/onnx_networks.hpp"
 
 namespace quantrain::fuzz {
 namespace {
@@ -131,6 +133,29 @@ void csv_files(const Seeds& seeds) {
   write_file(seeds / "open", "a\n\"1\n");
 }
 
+void onnx_files(const Seeds& seeds) {
+  using namespace test;
+  for (const auto& [name, parts] : onnx_networks()) write(seeds / name, onnx_model(parts));
+  write(seeds / "nothing", {});
+  OnnxParts parts = onnx_gemm();
+  parts.nodes.push_back(onnx_node("Relu", {"z"}, {"z"}));
+  write(seeds / "cycle", onnx_model(parts));
+  parts = onnx_gemm();
+  parts.initializers[0] = onnx_floats("w", {int64_t{1} << 40, int64_t{1} << 40}, {});
+  write(seeds / "overflow", onnx_model(parts));
+  parts = onnx_gemm();
+  parts.initializers[0] = onnx_tensor("w", 1, {2, 3})
+                              .integer(14, 1)
+                              .message(13, Proto().text(1, "location").text(2, "../w"));
+  write(seeds / "climbing", onnx_model(parts));
+  parts = {
+      .nodes = {onnx_node("ConstantOfShape", {"n"}, {"c"}), onnx_node("Add", {"x", "c"}, {"y"})},
+      .initializers = {onnx_integers("n", {2}, {1 << 20, 1 << 20})},
+      .inputs = {onnx_value("x", {-1, 3})},
+      .outputs = {onnx_value("y", {-1, 3})}};
+  write(seeds / "huge_constant", onnx_model(parts));
+}
+
 void configurations(const Seeds& seeds) {
   using namespace quant;
   for (const std::string& name : QConfig::names())
@@ -162,6 +187,7 @@ int main(int argc, char** argv) try {
   npy_files({argv[1], "npy"});
   csv_files({argv[1], "csv"});
   configurations({argv[1], "qconfig"});
+  onnx_files({argv[1], "onnx"});
   return 0;
 } catch (const quantrain::Error& error) {
   std::cerr << error.what() << '\n';
