@@ -25,6 +25,7 @@
 #include "layers/mul.hpp"
 #include "layers/normalization.hpp"
 #include "layers/pooling.hpp"
+#include "layers/pytorch_weights.hpp"
 #include "layers/record_graph.hpp"
 #include "layers/reduction.hpp"
 #include "layers/reshape.hpp"

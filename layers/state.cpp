@@ -4,8 +4,8 @@
 
 #include "framework/autograd/parameters.hpp"
 #include "framework/core/error.hpp"
-#include "framework/core/file.hpp"
 #include "framework/io/safetensors.hpp"
+#include "layers/read_state.hpp"
 
 namespace quantrain {
 namespace {
@@ -59,27 +59,9 @@ void check_own(const std::string& path, const TensorFile& file) {
   throw DataError(
       "load",
       path,
-      ": was not written by quantrain's save(), but by another program, such as PyTorch, "
-      "whose convolutions have another layout: read it with load_safetensors(path), and "
-      "copy each array into the entry of state(net) with its name; transpose weights of "
-      "convolutions from [O, I, KH, KW] to [O, KH, KW, I]. The page docs/guide/weights.md "
-      "has a function that does this");
-}
-
-// load_safetensors(), which also says what to do with a file of torch.save().
-TensorFile read_state(const std::string& path) {
-  try {
-    return load_safetensors(path);
-  } catch (const DataError&) {
-    uint8_t first[2] = {0, 0};
-    const bool is_zip = InputFile(path).read(first) == 2 && first[0] == 'P' && first[1] == 'K';
-    if (!is_zip) throw;
-    throw DataError("load",
-                    path,
-                    ": is a zip archive, as torch.save() writes it. In Python, write "
-                    "safetensors.torch.save_file(net.state_dict(), path) instead, then read on in "
-                    "docs/guide/weights.md");
-  }
+      ": was not written by quantrain's save(). If it holds a PyTorch network's state_dict(), read "
+      "it with load_pytorch(net, example, path), of layers/pytorch_weights.hpp; else read on in "
+      "docs/guide/weights.md");
 }
 
 }  // namespace
@@ -121,7 +103,7 @@ void save(const Module& module,
 }
 
 std::map<std::string, std::string> load(Module& module, const std::string& path) {
-  TensorFile file = read_state(path);
+  TensorFile file = read_state("load", path);
   check_own(path, file);
   const std::vector<NamedState> own = state(module);
   check_prepared_alike(path, file, own);

@@ -109,10 +109,8 @@ TEST_CASE("a file of PyTorch is refused with the way to read it", "[layers][stat
   for (const bool pt : {false, true}) {
     if (pt) foreign.metadata["format"] = "pt";  // as safetensors.torch.save_file() writes
     save_safetensors(file.path(), foreign);
-    QUANTRAIN_CHECK_ERROR(load(net, file.path()),
-                          DataError,
-                          "PyTorch, whose convolutions have another layout: read it with "
-                          "load_safetensors(path)");
+    QUANTRAIN_CHECK_ERROR(
+        load(net, file.path()), DataError, "read it with load_pytorch(net, example, path)");
     QUANTRAIN_CHECK_ERROR(load(net, file.path()), DataError, "docs/guide/weights.md");
   }
   // A file of quantrain in another layout keeps its own message.
