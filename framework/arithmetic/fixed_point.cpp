@@ -1,5 +1,6 @@
 #include "framework/arithmetic/fixed_point.hpp"
 
+#include <bit>
 #include <cmath>
 
 #include "framework/core/error.hpp"
@@ -45,6 +46,11 @@ Multiplier mean_multiplier(float scale_x, int64_t n, float scale_y) {
   const DefaultRounding rounding;
   return make_multiplier(static_cast<double>(scale_x) /
                          (static_cast<double>(n) * static_cast<double>(scale_y)));
+}
+
+Multiplier code_mean_multiplier(int64_t n) {
+  const int shift = 30 + static_cast<int>(std::bit_width(static_cast<uint64_t>(n - 1)));
+  return {static_cast<int32_t>((int64_t{1} << shift) / n) + 1, shift};
 }
 
 AddMultipliers make_add_multipliers(const std::vector<double>& multipliers) {

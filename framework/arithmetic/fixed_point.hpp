@@ -39,6 +39,11 @@ Multiplier rescale_multiplier(float scale_x, float scale_y);
 /// Multiplier of a sum of n codes: M = scale_x / (n * scale_y).   docs/quantization.md (10)
 Multiplier mean_multiplier(float scale_x, int64_t n, float scale_y);
 
+/// Multiplier just above 1 / n, for the mean of n codes: shift = 30 + ceil(log2 n),
+/// m0 = floor(2^shift / n) + 1. n lies in [1, kMostMeanCodes].   docs/quantization.md (10)
+Multiplier code_mean_multiplier(int64_t n);
+inline constexpr int64_t kMostMeanCodes = (int64_t{1} << 21) - 1;
+
 /// (product + 2^(shift-1)) >> shift: nearest integer, ties toward +infinity.
 /// docs/quantization.md (8)
 inline int64_t rounding_shift(int64_t product, int32_t shift) {

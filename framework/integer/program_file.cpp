@@ -214,7 +214,8 @@ class Members {
     value = static_cast<int32_t>(json_.integer(name, 0, kMost32));
   }
   [[gnu::noinline]] void optional(const char* name, int64_t& value, int64_t usual) {
-    value = json_.has(name) ? json_.integer(name, 0, kMost32) : usual;
+    const int64_t least = usual == 0 ? -kMostExtent : 0;
+    value = json_.has(name) ? json_.integer(name, least, kMost32) : usual;
   }
   bool are_two(const char* name, auto& operands) {
     if (json_.has(name)) return false;

@@ -76,6 +76,32 @@ QuantizedAvgPool2d QuantizedAvgPool2d::make(const kernels::Conv2dShape& shape,
   return op;
 }
 
+QuantizedAvgPool2d QuantizedAvgPool2d::make_mean_of_codes(const kernels::Conv2dShape& shape,
+                                                          const QParams& x,
+                                                          Activation activation) {
+  QuantizedAvgPool2d op = make(shape, x, x, activation);
+  op.zero_x = op.y.zero_point = stored_offset(x.type);
+  for (kernels::MeanMultiplier& mean : op.means) {
+    if (mean.count > kMostMeanCodes)
+      throw ShapeError("avg_pool2d",
+                       "a mean of ",
+                       mean.count,
+                       " codes may round ties to either side: at most ",
+                       kMostMeanCodes);
+    mean.multiplier = code_mean_multiplier(mean.count);
+  }
+  return op;
+}
+
+bool QuantizedAvgPool2d::means_codes() const {
+  bool result = zero_x == y.zero_point;
+  for (const kernels::MeanMultiplier& mean : means) {
+    result = result && mean.count <= kMostMeanCodes &&
+             mean.multiplier == code_mean_multiplier(mean.count);
+  }
+  return result;
+}
+
 void QuantizedAvgPool2d::validate(std::string_view where) const {
   check_pool(where, shape);
   if (shape.kh * shape.kw > kLargestWindow) {

@@ -16,7 +16,8 @@ namespace quantrain::integer {
 
 /// Mean of each window over its `count` elements inside the image. Requantizes sum(x - zero_x) by
 /// (8) with M = scale_x / (divisor * scale_y). The divisor is `count`, or the same number for all
-/// windows.   docs/quantization.md (10)
+/// windows. If input and output have the same parameters, the operation may be the mean of the
+/// codes, with ties away from the code zero_x.   docs/quantization.md (10)
 /// Shapes: x [N, H, W, C]  ->  y [N, OH, OW, C].
 /// Source: ONNX AveragePool, with count_include_pad = 0 or 1.
 struct QuantizedAvgPool2d {
@@ -43,6 +44,16 @@ struct QuantizedAvgPool2d {
                                  Activation activation,
                                  int64_t divisor = 0);
 
+  /// Makes the mean of codes with parameters x, which the output keeps. Ties go away from code 0.
+  /// Throws: QuantError if x is per channel or has more than 8 bits; ShapeError like
+  /// window_counts(), or if a window has more than kMostMeanCodes elements.
+  static QuantizedAvgPool2d make_mean_of_codes(const kernels::Conv2dShape& shape,
+                                               const QParams& x,
+                                               Activation activation);
+  /// Whether the result depends on zero_x in ties only: zero_x and y.zero_point are equal, and the
+  /// multipliers are those of code_mean_multiplier().
+  bool means_codes() const;
+
   std::string_view kernel() const { return "avg_pool2d_u8"; }
   std::vector<int64_t> input_sizes() const { return {shape.x_elements()}; }
   int64_t output_size() const { return shape.y_elements(); }
@@ -63,7 +74,7 @@ struct QuantizedAvgPool2d {
   friend bool operator==(const QuantizedAvgPool2d&, const QuantizedAvgPool2d&) = default;
 
   static void describe(auto& op, auto& fields) {
-    describe_pool(op.shape, fields);
+    describe_window(op.shape, fields);
     fields("zero_x", op.zero_x);
     fields("means", op.means);
     fields("y", op.y);

@@ -6,8 +6,6 @@ namespace quantrain::integer {
 
 void QuantizedConv2d::validate(std::string_view where) const {
   check_window(where, shape);
-  if (shape.end_h != 0 || shape.end_w != 0)
-    throw ShapeError(where, "only pools may have more padding at the end than at the beginning");
   integer::validate(product, shape.o, shape.reduction(), where);
 }
 

@@ -39,7 +39,7 @@ struct QuantizedMaxPool2d {
   void validate(std::string_view where) const { check_pool(where, shape); }
   friend bool operator==(const QuantizedMaxPool2d&, const QuantizedMaxPool2d&) = default;
 
-  static void describe(auto& op, auto& fields) { describe_pool(op.shape, fields); }
+  static void describe(auto& op, auto& fields) { describe_window(op.shape, fields); }
 };
 
 template <>

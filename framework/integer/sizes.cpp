@@ -1,6 +1,7 @@
 #include "framework/integer/sizes.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "framework/core/error.hpp"
 
@@ -27,21 +28,19 @@ void check_window(std::string_view where, const kernels::Conv2dShape& s) {
                                s.stride_w,
                                s.groups,
                                s.dilation_h,
-                               s.dilation_w,
-                               s.end_h + 1,
-                               s.end_w + 1}) {
+                               s.dilation_w}) {
     if (extent < 1 || extent > kMostExtent)
       throw ShapeError(where, "extent ", extent, " is not in [1, ", kMostExtent, "]");
   }
-  if (s.pad_h < 0 || s.pad_w < 0 || s.pad_h > kMostExtent || s.pad_w > kMostExtent) {
-    throw ShapeError(
-        where, "padding [", s.pad_h, ", ", s.pad_w, "] is not in [0, ", kMostExtent, "]");
+  for (const auto& [h, w] : {std::pair{s.pad_h, s.pad_w}, {s.pad_h + s.end_h, s.pad_w + s.end_w}}) {
+    if (h < 0 || w < 0 || h > kMostExtent || w > kMostExtent)
+      throw ShapeError(where, "padding [", h, ", ", w, "] is not in [0, ", kMostExtent, "]");
   }
   if (s.c % s.groups != 0 || s.o % s.groups != 0) {
     throw ShapeError(
         where, s.groups, " groups do not divide ", s.c, " inputs and ", s.o, " outputs");
   }
-  const int64_t padded_h = s.h + 2 * s.pad_h + s.end_h, padded_w = s.w + 2 * s.pad_w + s.end_w;
+  const int64_t padded_h = s.padded_h(), padded_w = s.padded_w();
   if (s.window_h() > padded_h || s.window_w() > padded_w) {
     throw ShapeError(where,
                      is_dilated(s) ? "a dilated kernel of [" : "kernel [",

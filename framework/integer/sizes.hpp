@@ -19,10 +19,10 @@ void check_size(std::string_view where, std::initializer_list<int64_t> extents);
 /// Largest extent of a convolution or pool. A product of three extents fits in 64 bits.
 inline constexpr int64_t kMostExtent = int64_t{1} << 20;
 /// Checks the extents of a convolution or pool of one sample.
-/// Throws: ShapeError naming `where` if an extent or 1 + a padding at the end is not in [1,
-/// kMostExtent], a padding is not in [0, kMostExtent], the groups do not divide the channels, the
-/// window does not fit in the padded image, shape.n is not 1, or the padded image or the output has
-/// more than kMostElements elements.
+/// Throws: ShapeError naming `where` if an extent is not in [1, kMostExtent], a padding of a side
+/// is not in [0, kMostExtent], the groups do not divide the channels, the window does not fit in
+/// the padded image, shape.n is not 1, or the padded image or the output has more than
+/// kMostElements elements.
 void check_window(std::string_view where, const kernels::Conv2dShape& shape);
 /// Largest number of elements that the windows of a pool may read in one sample. Reading this many
 /// takes about a minute.
@@ -37,7 +37,9 @@ inline kernels::Conv2dShape with_batch(kernels::Conv2dShape shape, int64_t n) {
   return shape;
 }
 
-inline bool has_padding(const kernels::Conv2dShape& s) { return s.pad_h > 0 || s.pad_w > 0; }
+inline bool has_padding(const kernels::Conv2dShape& s) {
+  return s.pad_h > 0 || s.pad_w > 0 || s.end_h > 0 || s.end_w > 0;
+}
 inline bool is_dilated(const kernels::Conv2dShape& s) {
   return s.dilation_h != 1 || s.dilation_w != 1;
 }
@@ -54,10 +56,6 @@ void describe_window(auto& s, auto& fields) {
   fields("pad_h", s.pad_h);
   fields("pad_w", s.pad_w);
   fields("groups", s.groups);
-}
-/// The window of a pool.
-void describe_pool(auto& s, auto& fields) {
-  describe_window(s, fields);
   fields.optional("end_h", s.end_h, 0);
   fields.optional("end_w", s.end_w, 0);
 }

@@ -10,9 +10,10 @@ inline int64_t divide(int64_t a, int64_t b) { return b == 1 ? a : a / b; }
 
 /// A two-dimensional convolution of x [N, H, W, C] with weights [O, KH, KW, C / groups] to
 /// y [N, OH, OW, O], or a pooling of x to y. Output channel o belongs to group o / (O / groups).
-/// Opposite sides have the same padding; the windows of a pooling may also reach over `end` more
-/// elements at the bottom and right. A tap is one of the KH x KW positions of the kernel.
-/// Neighbouring taps are `dilation` elements apart. Pooling has dilation 1.
+/// The padding at the top and left is pad_h and pad_w. At the bottom and right it is larger by
+/// end_h and end_w, which may be negative; padding is never negative. A tap is one of the KH x KW
+/// positions of the kernel. Neighbouring taps are `dilation` elements apart. Pooling has
+/// dilation 1.
 struct Conv2dShape {
   int64_t n = 1, h = 1, w = 1, c = 1;
   int64_t o = 1, kh = 1, kw = 1;
@@ -25,8 +26,11 @@ struct Conv2dShape {
   /// Rows and columns that a window spans, from its first tap to its last.
   int64_t window_h() const { return (kh - 1) * dilation_h + 1; }
   int64_t window_w() const { return (kw - 1) * dilation_w + 1; }
-  int64_t oh() const { return divide(h + 2 * pad_h + end_h - window_h(), stride_h) + 1; }
-  int64_t ow() const { return divide(w + 2 * pad_w + end_w - window_w(), stride_w) + 1; }
+  /// Rows and columns of the padded image.
+  int64_t padded_h() const { return h + 2 * pad_h + end_h; }
+  int64_t padded_w() const { return w + 2 * pad_w + end_w; }
+  int64_t oh() const { return divide(padded_h() - window_h(), stride_h) + 1; }
+  int64_t ow() const { return divide(padded_w() - window_w(), stride_w) + 1; }
   int64_t group_c() const { return divide(c, groups); }
   int64_t group_o() const { return divide(o, groups); }
   /// Number of terms of the sum for one output element.

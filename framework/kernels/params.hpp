@@ -132,6 +132,7 @@ inline constexpr int64_t kLargestPoolWindow = 1 << 16;
 struct PoolShape {
   int64_t h, w, c, oh, ow, kh, kw, stride_h, stride_w, pad_h, pad_w;
   int64_t dilation_h = 1, dilation_w = 1;
+  int64_t padded_w = 0;  ///< columns of the padded image
 };
 
 /// A depthwise convolution: its windows, and the epilogue (bias, lo, hi and accumulate as in
@@ -244,7 +245,7 @@ struct DepthwiseLayout {
   QUANTRAIN_INLINE int64_t group(const PoolShape& s) const { return s.stride_h == 1 ? lines : 1; }
   /// Bytes of one line of quads.
   QUANTRAIN_INLINE int64_t quad_line(const PoolShape& s) const {
-    return (4 * (s.w + 2 * s.pad_w) * block + 63) / 64 * 64;
+    return (4 * s.padded_w * block + 63) / 64 * 64;
   }
   /// Bytes of all the lines of quads that a group needs.
   QUANTRAIN_INLINE int64_t group_bytes(const PoolShape& s) const { return quads * quad_line(s); }

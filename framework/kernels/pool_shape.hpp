@@ -20,7 +20,8 @@ inline PoolShape pool_shape(const Conv2dShape& s) {
           .pad_h = s.pad_h,
           .pad_w = s.pad_w,
           .dilation_h = s.dilation_h,
-          .dilation_w = s.dilation_w};
+          .dilation_w = s.dilation_w,
+          .padded_w = s.padded_w()};
 }
 
 }  // namespace quantrain::kernels

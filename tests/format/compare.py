@@ -212,7 +212,7 @@ def main(save_networks, work):
     whats, answers = [], []
     folder = os.path.join(work, "damaged")
     os.makedirs(folder)
-    for name in ("features", "mlp"):
+    for name in ("features", "mlp", "uneven"):
         with open(os.path.join(work, name, "model"), "rb") as model:
             for what, file in damaged(model.read()):
                 with open(os.path.join(folder, str(len(whats))), "wb") as out:

@@ -131,7 +131,7 @@ MOST_STEPS = 1 << 14
 MOST_ELEMENTS = 1 << 30
 MOST_EXTENT = 1 << 20
 WINDOW = ("h", "w", "c", "o", "kh", "kw", "stride_h", "stride_w", "pad_h", "pad_w", "groups")
-END = ("end_h", "end_w")  # of a pool
+END = ("end_h", "end_w")
 DILATION = ("dilation_h", "dilation_w")
 PRODUCT = ("zero_x", "weight_bits", "weights")
 MEMBERS = {
@@ -261,8 +261,8 @@ def read_window(op, pool):
         whole(op[name], 0 if name.startswith("pad") else 1, MOST_EXTENT)
     c, o, groups = op["c"], op["o"], op["groups"]
     require(c % groups == 0 and o % groups == 0, "groups")
-    for name in END:
-        op[name] = whole(op.get(name, 0), 0, MOST_EXTENT - 1)
+    for name, pad in zip(END, ("pad_h", "pad_w")):
+        op[name] = whole(op.get(name, 0), -op[pad], MOST_EXTENT - op[pad])
     padded_h = op["h"] + 2 * op["pad_h"] + op["end_h"]
     padded_w = op["w"] + 2 * op["pad_w"] + op["end_w"]
     for name in DILATION:
@@ -298,7 +298,7 @@ def read_step(entry, position, tensors):
     required = MEMBERS[kind]
     if kind == "quantized_add" and type(entry["members"]) is dict and "operands" in entry["members"]:
         required = ("size", "operands", "shift", "y")
-    optional += DILATION if "conv" in kind else END if "pool" in kind else ()
+    optional += DILATION + END if "conv" in kind else END if "pool" in kind else ()
     op = dict(members(entry["members"], required, optional))
     step = {
         "type": kind,
@@ -386,6 +386,12 @@ def read_step(entry, position, tensors):
         require([whole(mean["count"]) for mean in means] == counts, "means")
         for mean in means:
             check_multiplier(whole(mean["m0"]), whole(mean["shift"]))
+        step["means_codes"] = op["zero_x"] == read_y(op["y"])["zero_point"] and all(
+            mean["count"] < 1 << 21
+            and mean["shift"] == 30 + (mean["count"] - 1).bit_length()
+            and mean["m0"] == (1 << mean["shift"]) // mean["count"] + 1
+            for mean in means
+        )
     if product:
         zeros = [op["zero_x"]]
     elif "y" in op:
@@ -406,8 +412,12 @@ WINDOWED = ("quantized_conv2d", "quantized_max_pool2d", "quantized_avg_pool2d")
 def check_step(step, values, written):
     require(step["output"] < len(values), "no such value")
     y = values[step["output"]]
+    zeros, zero_y = step["zeros"], step["zero_y"]
+    if step.get("means_codes") and step["inputs"] and step["inputs"][0] in written:
+        if values[step["inputs"][0]].get("codes") == y.get("codes"):
+            zeros, zero_y = [None], None
     require(len(step["inputs"]) == len(step["sizes"]), "number of inputs")
-    for id, size, zero in zip(step["inputs"], step["sizes"], step["zeros"]):
+    for id, size, zero in zip(step["inputs"], step["sizes"], zeros):
         require(id in written, "reads what nothing wrote")
         x = values[id]
         require("codes" in x, "reads accumulators")
@@ -420,7 +430,7 @@ def check_step(step, values, written):
     if step["accumulators"]:
         return
     x, y = values[step["inputs"][0]]["codes"], y["codes"]
-    require(step["zero_y"] in (None, y["zero"]), "zero point of the output")
+    require(zero_y in (None, y["zero"]), "zero point of the output")
     if step["type"] in ("view", "gather", "quantized_max_pool2d"):
         require(x == y, "other codes than its input's")
         if step["op"].get("fills"):

@@ -124,6 +124,34 @@ Program convolutions(int bits) {
   return b.program;
 }
 
+/// Convolutions with a padding of its own for each side, and a mean of codes.
+Program uneven() {
+  Builder b;
+  const QParams params{{.bits = 8, .is_signed = true}, -1, {0.02f}, {-90}};
+  const int x = b.input({6, 8, 4}, params);
+  kernels::Conv2dShape after{.h = 6, .w = 8, .c = 4, .o = 6, .kh = 3, .kw = 3, .groups = 2};
+  after.stride_h = after.stride_w = 2;
+  after.end_h = after.end_w = 1;
+  const RandomProduct first({.outputs = 6, .length = after.reduction(), .x = params}, 1);
+  const int y =
+      b.codes("after", QuantizedConv2d{after, first.behind(params)}, {x}, {3, 4, 6}, params);
+  kernels::Conv2dShape pool = pool_shape(3, 4, 6, 2, 2, 0);
+  pool.end_h = 1;
+  const auto mean = QuantizedAvgPool2d::make_mean_of_codes(pool, params, Activation::kRelu);
+  const int z = b.codes("mean", mean, {y}, {2, 2, 6}, params);
+  kernels::Conv2dShape before{.h = 2, .w = 2, .c = 6, .o = 6, .kh = 2, .kw = 3, .groups = 6};
+  before.pad_h = 1;
+  before.pad_w = 2;
+  before.end_h = before.end_w = -1;
+  const RandomProduct second({.outputs = 6, .length = 6, .x = params}, 2);
+  b.program.outputs = {b.accumulators("before",
+                                      QuantizedConv2d{before, second.product},
+                                      {z},
+                                      {before.oh(), before.ow(), 6},
+                                      second.scale)};
+  return b.program;
+}
+
 /// A kernel whose dilation differs by axis, and a kernel of a single row, like those for signals.
 Program dilated() {
   Builder b;
@@ -214,6 +242,7 @@ void save_all(const std::string& folder) {
   save("every_operation", IntegerModel(every_operation()), folder);
   save("extremes", IntegerModel(extremes()), folder);
   save("dilated", IntegerModel(dilated()), folder);
+  save("uneven", IntegerModel(uneven()), folder);
   save("pooled", IntegerModel(pooled()), folder);
   save("features", IntegerModel(with_features()), folder);
   save("mlp", IntegerModel(mlp()), folder);

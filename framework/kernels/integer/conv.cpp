@@ -29,7 +29,7 @@ struct Band {
 class ColumnOrder {
  public:
   explicit ColumnOrder(const Conv2dShape& s)
-      : remainders_(s.kw > 1 ? s.dilation_w : 1), columns_(s.w + 2 * s.pad_w) {}
+      : remainders_(s.kw > 1 ? s.dilation_w : 1), columns_(s.padded_w()) {}
 
   bool is_natural() const { return remainders_ == 1; }
   /// Calls f(i, place) for i < count, where `place` is the place of column `first + i * step`.
@@ -107,8 +107,8 @@ class Bands {
     const int64_t bottom = (end - 1) * s_.stride_h - s_.pad_h + s_.window_h();
     const int64_t last_read =
         ((image * s_.h + bottom - 1) * s_.w + (s_.ow() - 1) * s_.stride_w) * s_.c + reach_;
-    if (s_.pad_w == 0 && channels_ == s_.c && top >= 0 && bottom <= s_.h && columns_.is_natural() &&
-        last_read <= s_.x_elements()) {
+    if (s_.padded_w() == s_.w && channels_ == s_.c && top >= 0 && bottom <= s_.h &&
+        columns_.is_natural() && last_read <= s_.x_elements()) {
       return {x_ + (image * s_.h + top) * s_.w * s_.c, s_.w * s_.c, s_.c};
     }
     const int64_t row_step = this->row_step();
@@ -123,7 +123,7 @@ class Bands {
 
  private:
   int64_t first_row(int64_t band) const { return divide(oh_ * band, per_image_); }
-  int64_t row_step() const { return (s_.w + 2 * s_.pad_w) * channels_; }
+  int64_t row_step() const { return s_.padded_w() * channels_; }
   /// Bytes of the input rows that `rows` output rows read, with padding.
   int64_t rows_scratch(int64_t rows) const {
     return ((rows - 1) * s_.stride_h + s_.window_h()) * row_step();
@@ -152,8 +152,8 @@ class Bands {
 };
 
 bool is_pointwise(const Conv2dShape& s) {
-  return s.kh == 1 && s.kw == 1 && s.stride_h == 1 && s.stride_w == 1 && s.pad_h == 0 &&
-         s.pad_w == 0 && s.groups == 1;
+  return s.kh == 1 && s.kw == 1 && s.stride_h == 1 && s.stride_w == 1 && s.padded_h() == s.h &&
+         s.padded_w() == s.w && s.groups == 1;
 }
 
 /// The windows of depthwise_u8s8, and how its output lines are split into tasks.

@@ -10,6 +10,7 @@
 namespace quantrain::c99 {
 namespace {
 
+using integer::has_padding;
 using integer::QuantizedProduct;
 using kernels::Conv2dShape;
 
@@ -20,7 +21,6 @@ constexpr int64_t kLongestPacked = 400000;
 // not affect the result, and the zero point can be added before the shift.
 bool is_short(int32_t shift) { return shift >= 33 && shift <= 52; }
 
-bool has_padding(const Conv2dShape& s) { return s.pad_h > 0 || s.pad_w > 0; }
 // Whether a window fits into the image. If not, C code that asks whether a window lies in the image
 // is left out: compilers warn about comparisons that are never true together.
 bool fits(const Conv2dShape& s) { return s.h >= s.window_h() && s.w >= s.window_w(); }

@@ -244,12 +244,18 @@ TEST_CASE("a constant before a padded convolution stays unless it is the zero po
     b.program.outputs = {padded};
     check_pass(b.program, {3, zero ? 3 : 4, 5});
   }
-  NetworkBuilder b(4);
-  const int x = b.input({6, 5, 3});
-  const int c = b.conv(x, 4, 1, 0);
-  b.kill(c, 0, 2000);
-  b.program.outputs = {b.conv(c, 5, 3, 0)};  // no padding: the constant is in every window
-  check_pass(b.program, {3, 3, 5});
+  for (const int64_t end : {0, 1}) {
+    NetworkBuilder b(4);
+    const int x = b.input({6, 5, 3});
+    const int c = b.conv(x, 4, 1, 0);
+    b.kill(c, 0, 2000);
+    const int last = b.conv(c, 5, 3, 0);  // without padding, the constant is in every window
+    kernels::Conv2dShape& shape = std::get<QuantizedConv2d>(b.program.steps.back().operation).shape;
+    shape.end_w = end;
+    b.program.values.back().shape = {shape.oh(), shape.ow(), 5};
+    b.program.outputs = {last};
+    check_pass(b.program, {3, end > 0 ? 4 : 3, 5});
+  }
 }
 
 TEST_CASE("dead depthwise channels are removed, and so are the inputs that only they read",

@@ -21,6 +21,7 @@ namespace {
 using quantrain::test::for_each_isa;
 using quantrain::test::for_each_thread_count;
 using quantrain::test::kInfinity;
+using test::Builder;
 using test::expected_code;
 using test::kSigned;
 using test::kX;
@@ -153,10 +154,13 @@ TEST_CASE("QuantizedMul rounds the exact product once, also in place", "[integer
 TEST_CASE("pools equal (10) computed in plain loops", "[integer][pool]") {
   kernels::Conv2dShape reaching = pool_shape(6, 8, 3, 3, 2, 0);
   reaching.end_h = reaching.end_w = 1;
+  kernels::Conv2dShape before = pool_shape(6, 8, 3, 3, 2, 1);  // pads at the top and left only
+  before.end_h = before.end_w = -1;
   for (const kernels::Conv2dShape& shape : {pool_shape(5, 4, 3, 2, 2, 1),
                                             pool_shape(6, 6, 17, 3, 1, 2),
                                             pool_shape(3, 5, 1, 3, 2, 0),
-                                            reaching}) {
+                                            reaching,
+                                            before}) {
     const std::vector<uint8_t> x = random_bytes(2 * shape.x_elements(), 6);
     const QuantizedMaxPool2d max{shape};
     const auto avg = QuantizedAvgPool2d::make(shape, kX, kY, Activation::kRelu);
@@ -240,6 +244,89 @@ TEST_CASE("an average pool has a multiplier for each number of elements in a win
     for (const kernels::MeanMultiplier& mean : divided.means)
       CHECK(mean.multiplier == mean_multiplier(kX.scale[0], 25, kY.scale[0]));
   }
+}
+
+TEST_CASE("a mean of codes rounds ties away from code 0", "[integer][pool]") {
+  // The right values are quotients of integers: a tie has twice the remainder of its divisor.
+  const auto mean = [](int64_t total, int64_t count) {
+    const int64_t half = count / 2;
+    return total > 0 ? (total + half) / count : -((half - total) / count);
+  };
+  for (const int64_t count : {1, 2, 3, 4, 6, 7, 9, 12, 20, 48, 64, 1000}) {
+    const Multiplier m = code_mean_multiplier(count);
+    CHECK((int64_t{1} << m.shift) / count + 1 == m.m0);
+    for (int64_t total = -255 * count; total <= 255 * count; ++total) {
+      const auto sum = static_cast<int32_t>(total);
+      if (requantize(sum, m, 0, -255, 255) != mean(total, count)) FAIL(total << " / " << count);
+    }
+  }
+  // The largest windows, around each tie.
+  for (const int64_t count : {kMostMeanCodes, kMostMeanCodes - 1, int64_t{1} << 20}) {
+    for (int64_t code = -255; code < 255; ++code) {
+      for (int64_t off = -2; off <= 2; ++off) {
+        const int64_t total = code * count + count / 2 + off;
+        const auto sum = static_cast<int32_t>(total);
+        const int64_t expected = mean(total, count);
+        if (requantize(sum, code_mean_multiplier(count), 0, -255, 255) != expected)
+          FAIL(total << " / " << count);
+      }
+    }
+  }
+  const QParams params{{.bits = 8, .is_signed = true}, -1, {0.1f}, {-100}};
+  kernels::Conv2dShape uneven = pool_shape(5, 6, 3, 2, 2, 0);
+  uneven.end_h = 1;
+  for (const kernels::Conv2dShape& shape :
+       {pool_shape(6, 4, 17, 2, 2, 0), pool_shape(5, 4, 3, 3, 2, 1), uneven}) {
+    Builder b;
+    const int x = b.input({shape.h, shape.w, shape.c}, params);
+    const auto op = QuantizedAvgPool2d::make_mean_of_codes(shape, params, Activation::kRelu);
+    CHECK(op.zero_x == 128);
+    CHECK(op.y == StoredOutput{128, 28, 255});
+    CHECK(op.means_codes());
+    b.program.outputs = {b.codes("mean", op, {x}, {shape.oh(), shape.ow(), shape.c}, params)};
+    validate(b.program);
+    const std::vector<uint8_t> codes = random_bytes(2 * shape.x_elements(), 6);
+    for_each_isa([&] {
+      const std::vector<uint8_t> y = run(op, 2, {codes});
+      size_t at = 0;
+      for (int64_t i = 0; i < 2 * shape.oh() * shape.ow() * shape.c; ++i, ++at) {
+        const int64_t c = i % shape.c, pixel = i / shape.c;
+        const int64_t n = pixel / (shape.oh() * shape.ow());
+        int64_t total = 0, count = 0;
+        for (int64_t u = 0; u < shape.kh * shape.kw; ++u) {
+          const int64_t h =
+              pixel / shape.ow() % shape.oh() * shape.stride_h - shape.pad_h + u / shape.kw;
+          const int64_t w = pixel % shape.ow() * shape.stride_w - shape.pad_w + u % shape.kw;
+          if (h < 0 || h >= shape.h || w < 0 || w >= shape.w) continue;
+          total +=
+              codes[static_cast<size_t>(((n * shape.h + h) * shape.w + w) * shape.c + c)] - 128;
+          ++count;
+        }
+        REQUIRE(y[at] == std::max<int64_t>(mean(total, count), -100) + 128);
+      }
+    });
+    // The zero points differ from those of the values. This is right only if input and output have
+    // the same parameters, and only for a mean of codes.
+    Program other = b.program;
+    other.values[1].params->scale[0] = 0.2f;
+    QUANTRAIN_CHECK_ERROR(
+        validate(other), GraphError, "[mean] expects zero point 128, but the value has 28");
+    other = b.program;
+    auto& pool = std::get<QuantizedAvgPool2d>(other.steps[0].operation);
+    --pool.means[0].multiplier.m0;
+    CHECK_FALSE(pool.means_codes());
+    QUANTRAIN_CHECK_ERROR(
+        validate(other), GraphError, "[mean] expects zero point 128, but the value has 28");
+    other = b.program;
+    std::get<QuantizedAvgPool2d>(other.steps[0].operation).y.zero_point = 127;
+    QUANTRAIN_CHECK_ERROR(
+        validate(other), GraphError, "[mean] expects zero point 128, but the value has 28");
+  }
+  QUANTRAIN_CHECK_ERROR(
+      QuantizedAvgPool2d::make_mean_of_codes(
+          pool_shape(2048, 2048, 1, 2048, 1, 0), params, Activation::kNone),
+      ShapeError,
+      "[avg_pool2d] a mean of 4194304 codes may round ties to either side: at most 2097151");
 }
 
 TEST_CASE("QuantizedConcat rescales each operand", "[integer][concat]") {

@@ -183,6 +183,23 @@ TEST_CASE("running a convolution equals accumulating and finishing it", "[intege
        .groups = 6,
        .dilation_h = 3,
        .dilation_w = 2},
+      // Each side has its own padding: as TFLite pads an even image at stride 2, only before the
+      // image, and 1x1 kernels with windows that cover only padding.
+      {.h = 6,
+       .w = 8,
+       .c = 3,
+       .o = 5,
+       .kh = 3,
+       .kw = 3,
+       .stride_h = 2,
+       .stride_w = 2,
+       .end_h = 1,
+       .end_w = 1},
+      {.h = 6, .w = 5, .c = 17, .o = 17, .kh = 3, .kw = 2, .groups = 17, .end_h = 2, .end_w = 1},
+      {.h = 5, .w = 6, .c = 4, .o = 3, .kh = 3, .kw = 3, .pad_h = 1, .pad_w = 2, .end_h = -1},
+      {.h = 5, .w = 6, .c = 8, .o = 8, .kh = 3, .kw = 3, .pad_w = 2, .groups = 8, .end_w = -2},
+      {.h = 3, .w = 4, .c = 4, .o = 3, .end_w = 1},
+      {.h = 3, .w = 4, .c = 4, .o = 3, .pad_h = 1, .end_h = -1},
   };
   for (const kernels::Conv2dShape& shape : shapes) {
     for (const bool bias : {false, true}) {
@@ -192,6 +209,7 @@ TEST_CASE("running a convolution equals accumulating and finishing it", "[intege
       op.validate("conv");
       for (const int64_t n : {0, 1, 3}) {
         CAPTURE(shape.h, shape.w, shape.c, shape.o, shape.groups, bias, n);
+        CAPTURE(shape.end_h, shape.end_w);
         check_halves(op, random, n, convolved(op, n, random_bytes(n * shape.x_elements(), 5)));
       }
     }

@@ -91,6 +91,38 @@ TEST_CASE("a file contains a dilation only if it is not 1", "[integer][program_f
                         "unknown member \"dilation_h\"");
 }
 
+TEST_CASE("a file contains a padding of its own for the end only if it differs",
+          "[integer][program_file]") {
+  Program program = every_operation();
+  kernels::Conv2dShape& shape =
+      std::get<QuantizedConv2d>(program.steps[step_position(kConv)].operation).shape;
+  const uint64_t even = content_hash(program);
+  // The same number of elements, of which more lie after the image or before it.
+  shape.pad_h = 0;
+  shape.end_h = 2;
+  shape.pad_w = 2;
+  shape.end_w = -2;
+  const TemporaryFolder folder;
+  save_program(folder / "program", program);
+  const Program loaded = load_program(folder / "program");
+  CHECK(loaded == program);
+  CHECK(content_hash(loaded) == content_hash(program));
+  CHECK(content_hash(program) != even);
+  const TensorFile file = load_safetensors(folder / "program");
+  const Json steps = Json::parse(file.metadata.at("network"))["steps"];
+  CHECK(steps[step_position(kConv)]["members"]["end_h"] == 2);
+  CHECK(steps[step_position(kConv)]["members"]["end_w"] == -2);
+  const SavedProgram saved;
+  const auto with = [&](const Json& value) {
+    return saved.load_edited(
+        [&](Json& json) { json["steps"][step_position(kConv)]["members"]["end_h"] = value; });
+  };
+  CHECK(with(0) == every_operation());
+  QUANTRAIN_CHECK_ERROR(with(-2), ShapeError, "padding [-1, 1] is not in [0, 1048576]");
+  QUANTRAIN_CHECK_ERROR(with(1 << 20), ShapeError, "padding [1048577, 1] is not in");
+  QUANTRAIN_CHECK_ERROR(with(-(1 << 20) - 1), DataError, "\"end_h\" is -1048577");
+}
+
 TEST_CASE("a file stores the operands of an addition by name if there are two, else as a list",
           "[integer][program_file]") {
   const SavedProgram saved;

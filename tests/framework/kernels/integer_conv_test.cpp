@@ -105,6 +105,30 @@ TEST_CASE("integer convolutions are exact on every instruction set", "[kernels][
   }
 }
 
+TEST_CASE("integer convolutions with a padding of its own for each side are exact",
+          "[kernels][integer]") {
+  Random random(25);
+  for (const int64_t groups : {1, 2, 16}) {
+    for (const int64_t stride : {1, 2, 3}) {
+      for (const auto& [pad, end] :
+           {std::pair<int64_t, int64_t>{0, 1}, {0, 2}, {1, -1}, {2, -1}, {1, 1}, {3, -3}}) {
+        for (const bool rows : {false, true}) {
+          Conv2dShape shape{.n = 2, .h = 9, .w = 8, .c = 16, .o = 16, .kh = 3, .kw = 3};
+          shape.groups = groups;
+          shape.stride_h = shape.stride_w = stride;
+          (rows ? shape.pad_h : shape.pad_w) = pad;
+          (rows ? shape.end_h : shape.end_w) = end;
+          const Convolution conv(shape, random);
+          const std::vector<int32_t> sums = conv.sums();
+          const Multipliers usual(shape.o, false, random);
+          CAPTURE(shape.end_h, shape.end_w);
+          for_each_isa([&] { check_convolution(conv, sums, usual); });
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("dilated integer convolutions are exact on every instruction set", "[kernels][integer]") {
   Random random(15);
   for (const int64_t channels : {1, 2, 3, 4, 16}) {

@@ -102,6 +102,15 @@ TEST_CASE("depthwise convolutions with different strides and padding for each ax
     shape.stride_w = 4;
     shape.pad_h = 4;
     check_everywhere(Convolution(shape, random), random);
+    for (const int64_t stride : {1, 2}) {
+      for (const auto& [pad, end] : {std::pair<int64_t, int64_t>{0, 1}, {0, 2}, {2, -2}, {2, -1}}) {
+        shape = depthwise(channels, {8, 10}, {3, 3}, stride, pad);
+        shape.end_h = end;
+        check_everywhere(Convolution(shape, random), random);
+        shape.end_w = end;
+        check_everywhere(Convolution(shape, random), random);
+      }
+    }
   }
 }
 

@@ -242,6 +242,45 @@ TEST_CASE("a lookup with a table for each channel has a C form", "[quant][c99][s
     CHECK(build_and_run(program, {.name = "tables"}, compiler) == "");
 }
 
+TEST_CASE("paddings that differ by side and means of codes have a C form", "[quant][c99][serial]") {
+  const QParams params{
+      .type = {.bits = 8, .is_signed = true}, .scale = {0.1f}, .zero_point = {-100}};
+  Random random(9);
+  for (const auto& [pad, end] : {std::pair<int64_t, int64_t>{0, 1}, {2, -2}, {0, 2}}) {
+    for (const int64_t stride : {1, 2}) {
+      integer::Program program;
+      program.values.push_back({.name = {}, .shape = {6, 8, 4}, .params = params});
+      program.inputs = {0};
+      for (const int64_t groups : {1, 4, 2, 0}) {  // the last one is a pool
+        const Shape x = program.values.back().shape;
+        kernels::Conv2dShape s{.h = x[0], .w = x[1], .c = 4, .o = 4, .kh = 2, .kw = 2};
+        s.groups = groups > 0 ? groups : 4;
+        s.stride_w = groups == 1 ? stride : 1;
+        s.pad_h = groups > 0 ? pad : 0;
+        s.end_h = groups > 0 ? end : 1;
+        s.end_w = groups == 2 ? end : 0;
+        s.pad_w = groups == 2 ? pad : 0;
+        const int from = static_cast<int>(program.values.size()) - 1;
+        program.values.push_back({.name = {}, .shape = {s.oh(), s.ow(), 4}, .params = params});
+        if (groups == 0) {
+          const auto mean =
+              integer::QuantizedAvgPool2d::make_mean_of_codes(s, params, Activation::kNone);
+          program.steps.push_back({mean, {from}, from + 1});
+          continue;
+        }
+        integer::QuantizedProduct product = random_product(4, s.reduction(), random);
+        product.zero_x = product.output->y.zero_point = stored_zero_point(params);
+        program.steps.push_back({integer::QuantizedConv2d{s, product}, {from}, from + 1});
+      }
+      program.outputs = {static_cast<int>(program.values.size()) - 1};
+      integer::validate(program);
+      CHECK(build_and_run(program,
+                          {.name = "uneven"},
+                          "gcc -O1 -fsanitize=address,undefined -fno-sanitize-recover=all ") == "");
+    }
+  }
+}
+
 TEST_CASE("moves of codes have a C form", "[quant][c99][serial]") {
   const QParams params{.type = {}, .scale = {0.1f}, .zero_point = {10}};
   const Shape x{5, 6, 3};
