@@ -18,6 +18,7 @@
 #include "tests/framework/integer/programs.hpp"
 #include "tests/layers/onnx/onnx_files.hpp"
 #include "tests/layers/onnx/onnx_networks.hpp"
+#include "tests/quant/import/sample_files.hpp"
 
 namespace quantrain::fuzz {
 namespace {
@@ -63,6 +64,14 @@ void integer_models(const Seeds& seeds) {
   const integer::QuantizedConv2d far{shape, p.product};
   b.program.outputs = {b.accumulators("far", far, {pixel}, {3, 3, 1}, p.scale)};
   integer::save_program(seeds / "far_padding", b.program);
+}
+
+void tflite_files(const Seeds& seeds) {
+  for (const auto& [name, file] : tflite::test::sample_files()) write(seeds / name, file.write());
+  tflite::test::FileSpec far = tflite::test::sample_files()[0].second;
+  far.tensors[0].shape = {1, 1 << 30, 1 << 30, 2};
+  write(seeds / "huge", far.write());
+  write(seeds / "nothing", {8, 0, 0, 0, 'T', 'F', 'L', '3'});
 }
 
 void states(const Seeds& seeds) {
@@ -182,6 +191,7 @@ int main(int argc, char** argv) try {
     return 2;
   }
   integer_models({argv[1], "integer_model"});
+  tflite_files({argv[1], "tflite"});
   states({argv[1], "state"});
   idx_files({argv[1], "idx"});
   npy_files({argv[1], "npy"});

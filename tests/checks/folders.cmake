@@ -6,7 +6,7 @@ set(most 10)
 
 # Data of tests and seeds of fuzzers do not count.
 project_files(all "/")
-list(FILTER all EXCLUDE REGEX "_seed_corpus/|\\.(json|safetensors|npy|png)$")
+list(FILTER all EXCLUDE REGEX "_seed_corpus/|\\.(json|safetensors|npy|png|tflite)$")
 set(folders ${all})
 list(TRANSFORM folders REPLACE "/[^/]*$" "")
 list(REMOVE_DUPLICATES folders)

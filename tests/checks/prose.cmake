@@ -28,7 +28,7 @@ phrase("[ .](has|have|is|are) but (an?|one|the) " "only")
 
 # All files are text but these.
 project_files(files ".")
-list(FILTER files EXCLUDE REGEX "\\.(json|png|safetensors|npy|tsv|gz)$|^LICENSE$|^tests/checks/prose\\.cmake$")
+list(FILTER files EXCLUDE REGEX "\\.(json|png|safetensors|npy|tflite|tsv|gz)$|^LICENSE$|^tests/checks/prose\\.cmake$")
 
 math(EXPR last "${phrases} - 1")
 set(bad 0)

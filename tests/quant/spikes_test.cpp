@@ -43,13 +43,13 @@ Sequential trained(const BatchSource& data) {
   manual_seed(5);
   Sequential net{Linear{2, 24}, ReLU{}, Linear{24, 2}};
   constexpr float kRate = 2e-2f;
-  constexpr int64_t kEpochs = 20;
+  constexpr int64_t kManyEpochs = 20;
   const std::shared_ptr<const BatchSource> source(&data, [](const BatchSource*) {});
   DataLoader loader(source, {.batch = 50, .shuffle = true, .seed = 1});
   Adam optimizer(net.parameters(), {.learning_rate = kRate});
-  const Schedule schedule = cosine_schedule(kRate, {.steps = kEpochs * loader.batches()});
+  const Schedule schedule = cosine_schedule(kRate, {.steps = kManyEpochs * loader.batches()});
   int64_t step = 0;
-  for (int64_t epoch = 0; epoch < kEpochs; ++epoch) {
+  for (int64_t epoch = 0; epoch < kManyEpochs; ++epoch) {
     for (const Batch& batch : loader.epoch(epoch)) {
       optimizer.set_learning_rate(schedule(step++));
       Tensor loss = cross_entropy(net(batch.input), batch.labels);
