@@ -6,11 +6,12 @@
 #include "framework/core/error.hpp"
 
 namespace quantrain {
-namespace {
 
-float of_bf16(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+float from_bfloat16(uint16_t bits) {
+  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+}
 
-float of_f16(uint16_t bits) {
+float from_float16(uint16_t bits) {
   const uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16;
   const uint32_t exponent = bits >> 10 & 31u;
   const uint32_t fraction = bits & 1023u;
@@ -20,8 +21,6 @@ float of_f16(uint16_t bits) {
   const float small = std::ldexp(static_cast<float>(fraction), -24);  // subnormal
   return sign != 0 ? -small : small;
 }
-
-}  // namespace
 
 std::vector<float> float_values(const TensorFile& file, std::string_view name) {
   const TensorFile::Entry& entry = file.at(name);
@@ -38,7 +37,7 @@ std::vector<float> float_values(const TensorFile& file, std::string_view name) {
   values.reserve(entry.bytes.size() / 2);
   for (size_t i = 0; i + 1 < entry.bytes.size(); i += 2) {
     const auto bits = static_cast<uint16_t>(entry.bytes[i] | entry.bytes[i + 1] << 8);
-    values.push_back(entry.dtype == DType::kF16 ? of_f16(bits) : of_bf16(bits));
+    values.push_back(entry.dtype == DType::kF16 ? from_float16(bits) : from_bfloat16(bits));
   }
   return values;
 }

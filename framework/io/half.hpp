@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
@@ -7,6 +8,11 @@
 
 // Floats of 16 bits, which only files from elsewhere hold. A device's program leaves this out.
 namespace quantrain {
+
+/// The float that 16 bits stand for: IEEE 754 binary16, or the upper half of a float32 (bfloat16).
+/// Exact, also for subnormal numbers, infinities and NaN.
+float from_float16(uint16_t bits);
+float from_bfloat16(uint16_t bits);
 
 /// The elements of an entry of type F32, F16 (IEEE 754 binary16) or BF16 (the upper half of a
 /// float32). Each value is exact in float32.

@@ -1,12 +1,12 @@
 #include "layers/onnx/elements.hpp"
 
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
 #include "framework/core/error.hpp"
 #include "framework/core/rounding.hpp"
+#include "framework/io/half.hpp"
 
 namespace quantrain::onnx {
 namespace {
@@ -75,22 +75,6 @@ std::pair<int64_t, int64_t> range_of(ElementType type) {
       return {std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()};
     default: return {std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()};
   }
-}
-
-float from_float16(uint16_t bits) {
-  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16;
-  const uint32_t exponent = (bits >> 10) & 31u;
-  const uint32_t fraction = bits & 0x3ffu;
-  if (exponent == 0) {  // zero or subnormal: fraction * 2^-24
-    const float magnitude = std::ldexp(static_cast<float>(fraction), -24);
-    return sign == 0 ? magnitude : -magnitude;
-  }
-  const uint32_t widened = exponent == 31 ? 255 : exponent + 112;  // 127 - 15
-  return std::bit_cast<float>(sign | widened << 23 | fraction << 13);
-}
-
-float from_bfloat16(uint16_t bits) {
-  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
 }
 
 std::vector<float> floats_of(const StoredTensor& tensor) {

@@ -21,9 +21,4 @@ std::vector<float> floats_of(const StoredTensor& tensor);
 /// Throws: DataError naming the tensor if its type is a float, or if an element does not fit int64.
 std::vector<int64_t> integers_of(const StoredTensor& tensor);
 
-/// The float that 16 bits stand for: IEEE 754 binary16 (float16), or the upper half of a float32
-/// (bfloat16). Exact, also for subnormal numbers, infinities and NaN.
-float from_float16(uint16_t bits);
-float from_bfloat16(uint16_t bits);
-
 }  // namespace quantrain::onnx

@@ -370,4 +370,17 @@ TEST_CASE("floats of 16 bits are read as float32", "[io][safetensors]") {
   QUANTRAIN_CHECK_ERROR(loaded.values<float>("half"), DataError, "\"half\" is F16, expected F32");
 }
 
+TEST_CASE("float16 and bfloat16 become floats exactly", "[io][safetensors]") {
+  CHECK(from_float16(0x0000) == 0.0f);
+  CHECK(std::signbit(from_float16(0x8000)));
+  CHECK(from_float16(0x7bff) == 65504.0f);
+  CHECK(from_float16(0x0400) == std::ldexp(1.0f, -14));
+  CHECK(from_float16(0x03ff) == std::ldexp(1023.0f, -24));
+  CHECK(from_float16(0xfc00) == -std::numeric_limits<float>::infinity());
+  CHECK(std::isnan(from_float16(0x7e00)));
+  CHECK(from_float16(0x3555) == 0.333251953125f);
+  CHECK(from_bfloat16(0xff80) == -std::numeric_limits<float>::infinity());
+  CHECK(from_bfloat16(0x0001) == std::ldexp(1.0f, -133));
+}
+
 }  // namespace quantrain

@@ -114,19 +114,6 @@ TEST_CASE("elements of every type are read from raw bytes and from typed fields"
   CHECK(floats_of(read_tensor(onnx_floats("t", {}, {2.0f}))) == std::vector<float>{2.0f});
 }
 
-TEST_CASE("float16 and bfloat16 become floats exactly", "[layers][onnx]") {
-  CHECK(onnx::from_float16(0x0000) == 0.0f);
-  CHECK(std::signbit(onnx::from_float16(0x8000)));
-  CHECK(onnx::from_float16(0x7bff) == 65504.0f);
-  CHECK(onnx::from_float16(0x0400) == std::ldexp(1.0f, -14));
-  CHECK(onnx::from_float16(0x03ff) == std::ldexp(1023.0f, -24));
-  CHECK(onnx::from_float16(0xfc00) == -std::numeric_limits<float>::infinity());
-  CHECK(std::isnan(onnx::from_float16(0x7e00)));
-  CHECK(onnx::from_float16(0x3555) == 0.333251953125f);
-  CHECK(onnx::from_bfloat16(0xff80) == -std::numeric_limits<float>::infinity());
-  CHECK(onnx::from_bfloat16(0x0001) == std::ldexp(1.0f, -133));
-}
-
 TEST_CASE("a tensor that lies about its elements is refused", "[layers][onnx]") {
   const auto refused = [](const Proto& tensor, const char* text) {
     QUANTRAIN_CHECK_ERROR(read_tensor(tensor), DataError, text);
