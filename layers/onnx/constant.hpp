@@ -45,11 +45,12 @@ using ConstantPtr = std::shared_ptr<const Constant>;
 /// Throws: DataError like floats_of() and integers_of().
 Constant to_constant(const StoredTensor& tensor);
 
-/// How many elements of constants all nodes may read and make. So a small file takes neither memory
-/// nor time with a Range of 2^40 elements, or with many nodes that read the same large constant.
+/// How many elements of constants all nodes may read and make: some, and a multiple of the file's
+/// size. So a small file takes neither memory nor time with a Range of 2^40 elements, or with many
+/// nodes that read the same large constant.
 class FoldBudget {
  public:
-  explicit FoldBudget(int64_t file_bytes) : left_((int64_t{1} << 20) + 8 * file_bytes) {}
+  FoldBudget(int64_t some, int64_t file_bytes) : left_(some + 8 * file_bytes) {}
   /// Throws: Refusal if the budget is used up.
   void take(int64_t elements);
 

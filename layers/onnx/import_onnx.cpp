@@ -13,7 +13,7 @@ Network import_onnx(const std::string& path, const OnnxOptions& options) {
   onnx::Model model = onnx::read_model(path);
   onnx::check_model(model);
   model.graph = onnx::recognize(model.graph);
-  onnx::Importer importer(model, options.shapes);
+  onnx::Importer importer(model, options.shapes, options.described_constants);
   importer.run();
   Network network(std::move(importer.parts()));
   network.eval();

@@ -13,6 +13,9 @@ struct OnnxOptions {
   /// Shapes of inputs whose extents the file leaves open, by their names, in the file's order of
   /// axes: {{"input", {1, 3, 224, 224}}}. The first is the number of samples; any number will do.
   std::map<std::string, std::vector<int64_t>> shapes{};
+  /// How many elements the constants may have that the file describes instead of holding them, as
+  /// ConstantOfShape and Range do. It limits what a file that nobody trusts can take.
+  int64_t described_constants = int64_t{1} << 20;
 };
 
 /// Reads a network of floats from an .onnx file (operator sets 7 to 25) as PyTorch, tf2onnx and

@@ -137,8 +137,26 @@ void global_pool(NodeImport& n, bool is_max) {
   n.give(std::move(y));
 }
 
-/// Mean or largest element over axes. The tensor is arranged so that they are neighbours, without
-/// moving elements if they are neighbours already.
+/// The axes of a tensor that hold the atoms of `gone`, if they hold nothing else and are
+/// neighbours.
+std::vector<int> whole_axes(const Groups& held, const Group& gone) {
+  std::vector<int> axes;
+  size_t found = 0;
+  for (size_t i = 1; i < held.size(); ++i) {
+    const auto is_gone = [&](Atom atom) {
+      return std::find(gone.begin(), gone.end(), atom) != gone.end();
+    };
+    const auto count = static_cast<size_t>(std::count_if(held[i].begin(), held[i].end(), is_gone));
+    if (count == 0) continue;
+    if (count != held[i].size()) return {};
+    if (!axes.empty() && axes.back() + 1 != static_cast<int>(i)) return {};
+    axes.push_back(static_cast<int>(i));
+    found += count;
+  }
+  return found == gone.size() ? axes : std::vector<int>();
+}
+
+/// Mean or largest element over axes. The tensor is arranged so that they are neighbours.
 Value reduced(NodeImport& n, const Value& input, std::vector<int64_t> given, bool is_max) {
   Importer& importer = n.importer;
   if (given.empty()) {
@@ -146,48 +164,33 @@ Value reduced(NodeImport& n, const Value& input, std::vector<int64_t> given, boo
     std::iota(given.begin(), given.end(), 0);
   }
   const std::vector<int> axes = checked_axes(given, input.rank());
-  Group gone;
-  for (const int axis : axes) {
-    importer.extent(input, axis);
-    const Group& group = input.axes[static_cast<size_t>(axis)];
-    gone.insert(gone.end(), group.begin(), group.end());
+  Group gone, kept;
+  for (int i = 0; i < static_cast<int>(input.rank()); ++i) {
+    const Group& group = input.axes[static_cast<size_t>(i)];
+    const bool goes = std::find(axes.begin(), axes.end(), i) != axes.end();
+    if (goes) importer.extent(input, i);  // refuses the batch
+    (goes ? gone : kept).insert((goes ? gone : kept).end(), group.begin(), group.end());
   }
   Value y = input;
   if (!gone.empty()) {
     importer.settle(input, input.rank() == 4);
-    const auto is_gone = [&](Atom atom) {
-      return std::find(gone.begin(), gone.end(), atom) != gone.end();
-    };
-    Groups wanted{{kBatch}};
-    Group kept_before, kept_after, middle;
-    bool in_a_row = true;
-    for (const Atom atom : flat(input.storage->axes)) {
-      if (atom == kBatch) continue;
-      if (is_gone(atom)) {
-        in_a_row = in_a_row && kept_after.empty();
-        middle.push_back(atom);
-      } else {
-        (middle.empty() ? kept_before : kept_after).push_back(atom);
-      }
+    Value x = input;
+    std::vector<int> ours = whole_axes(x.storage->axes, gone);
+    if (ours.empty()) {  // move them to the end
+      kept.erase(std::find(kept.begin(), kept.end(), kBatch));
+      x = importer.arranged(x, {{kBatch}, kept, gone});
+      ours = {2};
     }
-    if (!in_a_row) {  // move the axes to the end
-      kept_before.insert(kept_before.end(), kept_after.begin(), kept_after.end());
-      kept_after.clear();
-    }
-    if (!kept_before.empty()) wanted.push_back(kept_before);
-    const int axis = static_cast<int>(wanted.size());
-    wanted.push_back(middle);
-    if (!kept_after.empty()) wanted.push_back(kept_after);
-    const Value x = importer.arranged(input, wanted);
     std::shared_ptr<Module> layer;
     if (is_max) {
-      layer = std::make_shared<Max>(axis);
+      layer = std::make_shared<Max>(ours);
     } else {
-      layer = std::make_shared<Mean>(axis);
+      layer = std::make_shared<Mean>(ours);
     }
     y = importer.function_of(x, std::move(layer));
-    wanted.erase(wanted.begin() + axis);
-    y.storage = std::make_shared<Storage>(Storage{wanted});
+    y.storage = std::make_shared<Storage>(*x.storage);
+    y.storage->axes.erase(y.storage->axes.begin() + ours.front(),
+                          y.storage->axes.begin() + ours.back() + 1);
   }
   const bool keeps = n.node.get("keepdims", int64_t{1}) != 0;
   for (size_t i = axes.size(); i-- > 0;) {

@@ -33,8 +33,12 @@ bool is_shape(const Node& node) { return node.op_type == "Shape" || node.op_type
 
 }  // namespace
 
-Importer::Importer(const Model& model, const std::map<std::string, std::vector<int64_t>>& shapes)
-    : model_(model), opset_(model.opset()), budget_(model.file_bytes) {
+Importer::Importer(const Model& model,
+                   const std::map<std::string, std::vector<int64_t>>& shapes,
+                   int64_t described_constants)
+    : model_(model),
+      opset_(model.opset()),
+      budget_(std::clamp(described_constants, int64_t{0}, int64_t{1} << 40), model.file_bytes) {
   for (const StoredTensor& tensor : model.graph.initializers) initializers_[tensor.name] = &tensor;
   for (const ValueInfo& output : model.graph.outputs) outputs_.insert(output.name);
   for (size_t i = 0; i < model.graph.nodes.size(); ++i) {

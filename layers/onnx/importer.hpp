@@ -47,7 +47,10 @@ struct NodeImport {
 /// constants, and calls the handler of each other node, which adds steps.
 class Importer {
  public:
-  Importer(const Model& model, const std::map<std::string, std::vector<int64_t>>& shapes);
+  /// shapes, described_constants: as in OnnxOptions.
+  Importer(const Model& model,
+           const std::map<std::string, std::vector<int64_t>>& shapes = {},
+           int64_t described_constants = int64_t{1} << 20);
 
   /// Walks all nodes that the outputs need. Throws: DataError that lists everything that cannot be
   /// imported.

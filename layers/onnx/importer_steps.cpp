@@ -8,6 +8,17 @@
 
 // What the handlers of nodes use: steps, their names, and the order of elements.
 namespace quantrain::onnx {
+namespace {
+
+/// A node's or tensor's name without the slashes and dots of exporters.
+std::string plain_name(std::string name) {
+  if (name.starts_with('/')) name.erase(0, 1);
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c == '/' || c == '.' || c == ':'; }, '_');
+  return name;
+}
+
+}  // namespace
 
 std::vector<Extent> Importer::shape(const Value& x) const {
   std::vector<Extent> extents;
@@ -163,10 +174,7 @@ std::string Importer::step_name(const Node& node, std::string_view weight) const
   constexpr std::string_view kWeight = ".weight";
   if (weight.ends_with(kWeight) && weight.size() > kWeight.size())
     return std::string(weight.substr(0, weight.size() - kWeight.size()));
-  std::string name = node.name.empty() ? node.outputs[0] : node.name;
-  if (name.starts_with('/')) name.erase(0, 1);
-  std::replace_if(
-      name.begin(), name.end(), [](char c) { return c == '/' || c == '.' || c == ':'; }, '_');
+  const std::string name = plain_name(node.name.empty() ? node.outputs[0] : node.name);
   return name.empty() ? node.op_type : name;
 }
 
@@ -220,7 +228,7 @@ Value Importer::scaled(const Value& x, float number) {
 std::string Importer::add_tensor(const std::string& name,
                                  quantrain::Tensor tensor,
                                  bool is_parameter) {
-  parts_.tensors.push_back({take_name(name, false), std::move(tensor), is_parameter});
+  parts_.tensors.push_back({take_name(plain_name(name), false), std::move(tensor), is_parameter});
   return parts_.tensors.back().name;
 }
 

@@ -321,6 +321,14 @@ TEST_CASE("constants that would take much memory are refused", "[layers][onnx]")
   refused(onnx_node("ConstantOfShape", {"n"}, {"c"}), onnx_integers("n", {2}, {1 << 20, 1 << 20}));
   refused(onnx_node("Range", {"one", "n", "one"}, {"c"}),
           onnx_integers("n", {}, {int64_t{1} << 40}));
+  // What the caller allows is computed.
+  const OnnxParts parts{
+      .nodes = {onnx_node("ConstantOfShape", {"n"}, {"c"}), onnx_node("Add", {"x", "c"}, {"y"})},
+      .initializers = {onnx_integers("n", {2}, {1, 1 << 21})},
+      .inputs = {onnx_value("x", {-1, 1 << 21})},
+      .outputs = {onnx_value("y", {-1, 1 << 21})}};
+  QUANTRAIN_CHECK_ERROR(imported(parts), DataError, "constants that are too large");
+  CHECK(imported(parts, {.described_constants = 1 << 24}).steps().size() == 1);
   refused(onnx_node("Expand", {"one", "n"}, {"c"}), onnx_integers("n", {1}, {int64_t{1} << 40}));
 }
 
