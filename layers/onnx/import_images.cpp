@@ -124,8 +124,10 @@ void resize(NodeImport& n) {
   std::vector<float> scales;
   if (n.has(scales_at)) scales = n.constant(scales_at).floats();
   if (is_upsample && !n.has(1)) scales = n.node.get("scales", std::vector<float>());
-  std::vector<int64_t> sizes;
-  if (scales.empty() && n.has(3)) sizes = n.constant(3).integers();
+  std::vector<Extent> sizes;  // the first may be the number of samples
+  if (scales.empty() && n.has(3)) sizes = n.constant(3).extents();
+  const std::string policy = n.node.get("keep_aspect_ratio_policy", "stretch");
+  if (!sizes.empty() && policy != "stretch") throw Refusal{"keep_aspect_ratio_policy " + policy};
   std::vector<int64_t> axes = n.node.get("axes", std::vector<int64_t>());
   if (axes.empty()) {
     axes.resize(rank);
@@ -143,13 +145,16 @@ void resize(NodeImport& n) {
     const int axis = checked_axis(axes[k], given.rank());
     int64_t& factor = factors[static_cast<size_t>(axis)];
     if (axis == 0) {
-      const bool keeps = scales.empty() ? sizes[k] == importer.declared_batch() : scales[k] == 1.0f;
+      const bool keeps = scales.empty() ? sizes[k] == Extent{1, true} ||
+                                              sizes[k] == Extent{importer.declared_batch()}
+                                        : scales[k] == 1.0f;
       if (!keeps) throw Refusal{"works across the samples of a batch"};
       continue;
     }
+    if (!sizes.empty() && sizes[k].batch) throw Refusal{"to the number of samples"};
     const int64_t extent = importer.extent(given, axis);
     const double ratio = scales.empty()
-                             ? static_cast<double>(sizes[k]) / static_cast<double>(extent)
+                             ? static_cast<double>(sizes[k].n) / static_cast<double>(extent)
                              : static_cast<double>(scales[k]);
     if (!(ratio >= 1.0 && ratio < 65536.0 && ratio == std::floor(ratio)))
       throw Refusal{"by a factor that is not a whole number"};

@@ -155,6 +155,11 @@ Importer::Last Importer::with_last(const Value& x, const std::vector<int>& axes)
   }
   if (std::find(last.begin(), last.end(), kBatch) != last.end())
     throw Refusal{"works across the samples of a batch"};
+  // The batch comes first, also if the file has it elsewhere, as in [T, N, F].
+  const auto batch = std::find_if(wanted.begin(), wanted.end(), [](const Group& axis) {
+    return !axis.empty() && axis.front() == kBatch;
+  });
+  if (batch != wanted.end()) std::rotate(wanted.begin(), batch, batch + 1);
   if (!x.storage->is_settled && axes.size() == 1) {
     Groups whole = wanted;
     whole.push_back(last);

@@ -213,6 +213,43 @@ inline OnnxParts onnx_unet() {
       .outputs = {onnx_value("y", {-1, 1, 4, 4})}};
 }
 
+/// PyTorch's interpolate(size): the sizes are joined from the input's shape.
+inline OnnxParts onnx_interpolate() {
+  return {
+      .nodes = {onnx_node("Conv", {"x", "w"}, {"c"}),
+                onnx_node("Shape", {"c"}, {"s"}),
+                onnx_node("Slice", {"s", "zero", "two", "zero"}, {"nc"}),
+                onnx_node("Concat", {"nc", "hw"}, {"sizes"}, {onnx_attribute("axis", int64_t{0})}),
+                onnx_node("Resize",
+                          {"c", "", "", "sizes"},
+                          {"y"},
+                          {onnx_attribute("mode", "nearest"),
+                           onnx_attribute("coordinate_transformation_mode", "asymmetric"),
+                           onnx_attribute("nearest_mode", "floor")})},
+      .initializers = {onnx_weights("w", {2, 1, 1, 1}, 22),
+                       onnx_integers("zero", {1}, {0}),
+                       onnx_integers("two", {1}, {2}),
+                       onnx_integers("hw", {2}, {6, 6})},
+      .inputs = {onnx_value("x", {-1, 1, 2, 3})},
+      .outputs = {onnx_value("y", {-1, 2, 6, 6})}};
+}
+
+/// A sequence in PyTorch's order for recurrent layers, [T, N, F], between transposes.
+inline OnnxParts onnx_sequence() {
+  return {.nodes = {onnx_node("Transpose", {"x"}, {"t"}, {onnx_attribute("perm", Ints{1, 0, 2})}),
+                    onnx_node("MatMul", {"t", "w"}, {"m"}),
+                    onnx_node("Sigmoid", {"m"}, {"s"}),
+                    onnx_node("Transpose", {"s"}, {"u"}, {onnx_attribute("perm", Ints{1, 0, 2})}),
+                    onnx_node(
+                        "ReduceMean",
+                        {"u"},
+                        {"y"},
+                        {onnx_attribute("axes", Ints{1}), onnx_attribute("keepdims", int64_t{0})})},
+          .initializers = {onnx_weights("w", {3, 2}, 23)},
+          .inputs = {onnx_value("x", {-1, 5, 3})},
+          .outputs = {onnx_value("y", {-1, 2})}};
+}
+
 /// A signal [N, C, L]: dilated convolution, softmax over its channels.
 inline OnnxParts onnx_signal() {
   return {
@@ -243,6 +280,8 @@ inline std::vector<std::pair<std::string, OnnxParts>> onnx_networks() {
           {"shuffle", onnx_shuffle()},
           {"halves", onnx_halves()},
           {"unet", onnx_unet()},
+          {"interpolate", onnx_interpolate()},
+          {"sequence", onnx_sequence()},
           {"signal", onnx_signal()}};
 }
 

@@ -182,8 +182,11 @@ Array transpose(const Array& x, const Dims& perm) {
 }
 
 Array matmul(const Array& a, const Array& b, bool transposes_b, const Array* c) {
-  const int64_t rows = a.dims[0], inner = a.dims[1], columns = b.dims[transposes_b ? 0 : 1];
-  Array y = filled({rows, columns}, 0);
+  const int64_t inner = a.dims.back(), columns = b.dims[transposes_b ? 0 : 1];
+  const int64_t rows = count(a.dims) / inner;
+  Dims dims = a.dims;
+  dims.back() = columns;
+  Array y = filled(dims, 0);
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t j = 0; j < columns; ++j) {
       double sum = c == nullptr ? 0.0 : c->v[at(j)];
@@ -298,7 +301,8 @@ Array compute(const onnx::Node& node, const std::vector<const Array*>& in) {
   }
   if (type == "Resize") {
     Dims dims = in[0]->dims;
-    const Dims factors = integers(2);
+    Dims factors = integers(in.size() > 3 ? 3 : 2);
+    for (size_t k = 0; in.size() > 3 && k < factors.size(); ++k) factors[k] /= dims[k];  // sizes
     for (size_t k = 0; k < dims.size(); ++k) dims[k] *= factors[k];
     return resampled(*in[0], factors, Dims(dims.size(), 0), dims);
   }
