@@ -11,6 +11,10 @@ namespace quantrain {
 
 Network import_onnx(const std::string& path, const OnnxOptions& options) {
   onnx::Model model = onnx::read_model(path);
+  if (!options.outputs.empty()) {
+    model.graph.outputs.clear();
+    for (const std::string& name : options.outputs) model.graph.outputs.push_back({.name = name});
+  }
   onnx::check_model(model);
   model.graph = onnx::recognize(model.graph);
   onnx::Importer importer(model, options.shapes, options.described_constants);

@@ -13,6 +13,10 @@ struct OnnxOptions {
   /// Shapes of inputs whose extents the file leaves open, by their names, in the file's order of
   /// axes: {{"input", {1, 3, 224, 224}}}. The first is the number of samples; any number will do.
   std::map<std::string, std::vector<int64_t>> shapes{};
+  /// Values of the file to be the network's outputs, instead of the file's own: for networks with a
+  /// part at the end that has no layer here, such as the choice of boxes or labels. Only what they
+  /// need is read.
+  std::vector<std::string> outputs{};
   /// How many elements the constants may have that the file describes instead of holding them, as
   /// ConstantOfShape and Range do. It limits what a file that nobody trusts can take.
   int64_t described_constants = int64_t{1} << 20;

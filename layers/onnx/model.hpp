@@ -80,7 +80,7 @@ struct ValueInfo {
   std::string name;
   ElementType type = ElementType::kUndefined;  ///< kUndefined: not a dense tensor
   bool has_shape = false;
-  std::vector<Dimension> dims;
+  std::vector<Dimension> dims{};
 };
 
 struct Graph {

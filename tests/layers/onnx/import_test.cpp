@@ -300,6 +300,17 @@ TEST_CASE("zeros that are joined to a value are padding", "[layers][onnx]") {
   CHECK(types(imported(parts)) == std::vector<std::string>{"pad", "Conv2d"});
 }
 
+TEST_CASE("other values can be the outputs", "[layers][onnx]") {
+  OnnxParts parts = onnx_gemm();
+  parts.nodes.push_back(onnx_node("ArgMax", {"y"}, {"label"}));
+  parts.outputs = {onnx_value("label", {-1, 1}), onnx_value("y", {-1, 2})};
+  QUANTRAIN_CHECK_ERROR(imported(parts), DataError, "ArgMax: 1 use");
+  CHECK(types(imported(parts, {.outputs = {"y"}})) == std::vector<std::string>{"Linear", "ReLU"});
+  CHECK(types(imported(parts, {.outputs = {"h"}})) == std::vector<std::string>{"Linear"});
+  QUANTRAIN_CHECK_ERROR(
+      imported(parts, {.outputs = {"z"}}), DataError, "nothing makes the output \"z\"");
+}
+
 TEST_CASE("shapes that the file leaves open can be given", "[layers][onnx]") {
   OnnxParts parts = onnx_cnn();
   parts.inputs = {onnx_value("x", {-1, 2, -1, -1})};
