@@ -23,7 +23,7 @@ namespace {
 using namespace test;
 
 /// Float sums of a few dozen terms in another order than the reference's doubles.
-constexpr double kRounding = 2e-6;
+constexpr double kSumRounding = 2e-6;
 
 struct Written {
   TemporaryFolder folder;
@@ -98,7 +98,7 @@ void check_import(const OnnxParts& parts, int64_t batch = 3) {
     const std::vector<float> computed = test::values(y[i]);
     for (size_t k = 0; k < computed.size(); ++k) {
       const double wanted = right.v[static_cast<size_t>(places[k])];
-      CHECK(computed[k] == Approx(wanted).margin(kRounding).epsilon(kRounding));
+      CHECK(computed[k] == Approx(wanted).margin(kSumRounding).epsilon(kSumRounding));
     }
   }
 }
