@@ -12,6 +12,8 @@
 #include "framework/integer/program_file.hpp"
 #include "framework/io/safetensors.hpp"
 #include "fuzz/network.hpp"
+#include "layers/network/network_file.hpp"
+#include "layers/network/trace.hpp"
 #include "layers/state.hpp"
 #include "tests/framework/data/idx_files.hpp"
 #include "tests/framework/data/npy_files.hpp"
@@ -101,6 +103,52 @@ void states(const Seeds& seeds) {
   write(seeds / "nothing", safetensors("{}"));
   write(seeds / "deep", safetensors(std::string(2000, '[')));
   write(seeds / "twice", safetensors(R"({"__metadata__":{"a":"1","a":"2"}})"));
+}
+
+/// Two inputs and outputs, a shared weight, constants, operations without layers.
+Network many_steps() {
+  const Tensor weight = Tensor::full({3, 3}, 0.5f);
+  return Network(
+      {.inputs = {{.name = "x", .shape = {2, 3}, .range = Range{0.0f, 1.0f}},
+                  {.name = "z", .shape = {2, 3}}},
+       .tensors = {{"one", Tensor::full({}, 1.0f)}, {"scale", Tensor::full({3}, 2.0f), true}},
+       .steps = {{"a.fc", std::make_shared<Linear>(weight), {"x"}},
+                 {"a.twin", std::make_shared<Linear>(weight, Tensor::zeros({3})), {"z"}},
+                 {"norm", std::make_shared<BatchNorm1d>(3), {"a.twin"}},
+                 {"drop", std::make_shared<Dropout>(0.5f), {"norm"}},
+                 {"sum", std::make_shared<Add>(), {"a.fc", "drop", "x"}},
+                 {"mul", make_layer("mul", {}), {"sum", "scale"}},
+                 {"sub", make_layer("sub", {}), {"mul", "one"}},
+                 {"turn",
+                  make_layer("transpose", {.options = {{"perm", std::vector<int64_t>{0, 2, 1}}}}),
+                  {"sub"}},
+                 {"parts", std::make_shared<Concat>(), {"turn", "turn"}},
+                 {"slice", std::make_shared<Slice>(1, SliceOptions{.end = -1}), {"parts"}},
+                 {"clamp", std::make_shared<Clamp>(0.0f, 6.0f), {"slice"}},
+                 {"mean", std::make_shared<Mean>(1), {"clamp"}},
+                 {"shape", std::make_shared<Reshape>(std::vector<int64_t>{-1, 1}), {"mean"}}},
+       .outputs = {"shape", "a.fc"},
+       .classes = {"a", "b"},
+       .listed = {"sum"},
+       .metadata = {{"about", "a seed"}}});
+}
+
+void networks(const Seeds& seeds) {
+  save_network(many_steps(), seeds / "many_steps");
+  Sequential net = prepared_network();
+  net(example());
+  save_network(trace(net, example()), seeds / "prepared");
+  Sequential signal{Conv1d{2, 3, {.kernel = 3, .padding = 1}},
+                    BatchNorm1d{3},
+                    ReLU6{},
+                    MaxPool1d{2},
+                    Upsample{{2, 1}},
+                    GlobalAvgPool1d{},
+                    Flatten{},
+                    PReLU{3},
+                    Linear{3, 2},
+                    Softmax{}};
+  save_network(trace(signal, Tensor::full({1, 8, 2}, 0.5f)), seeds / "signal");
 }
 
 void idx_files(const Seeds& seeds) {
@@ -193,6 +241,7 @@ int main(int argc, char** argv) try {
   integer_models({argv[1], "integer_model"});
   tflite_files({argv[1], "tflite"});
   states({argv[1], "state"});
+  networks({argv[1], "network"});
   idx_files({argv[1], "idx"});
   npy_files({argv[1], "npy"});
   csv_files({argv[1], "csv"});

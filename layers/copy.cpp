@@ -25,8 +25,7 @@ void check_independent(const Module& from, const Module& to) {
 
 bool is_prepared(Module& net) {
   for (const NamedModule& entry : net.named_modules()) {
-    const Slots& slots = entry.module->slots();
-    if (!slots.inputs.empty() || slots.weight || slots.body || slots.output) return true;
+    if (entry.module->has_filled_slot()) return true;
   }
   return false;
 }
@@ -37,7 +36,8 @@ void copy_into(const Module& from, Module& to) {
   check_independent(from, to);
   if (is_prepared(to))
     throw GraphError(kCopy, "the new network is prepared already: make the float network");
-  if (from.slots().prepare_again) from.slots().prepare_again(from, to);
+  if (from.slots().preparation != nullptr)
+    from.slots().preparation->fill(from, to, [](const std::string& path) { return path; });
   copy_state(from, to);
   const std::vector<NamedState> parameters = from.named_parameters();
   std::vector<NamedState> own = to.named_parameters();

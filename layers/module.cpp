@@ -79,6 +79,8 @@ thread_local CallListener* listening = nullptr;
 
 }  // namespace
 
+Preparation::~Preparation() = default;
+
 CallListener::CallListener() : previous_(std::exchange(listening, this)) {}
 CallListener::~CallListener() { listening = previous_; }
 CallListener* CallListener::current() { return listening; }

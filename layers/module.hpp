@@ -19,16 +19,29 @@ namespace quantrain {
 class Module;
 class WeightSlot;
 
+/// Where a layer of one network is in another: its path there, from its path here.
+using NewPath = std::function<std::string(const std::string& path)>;
+
+/// How the slots of a prepared network were filled. A prepared root has one; copies and files use
+/// it.
+class Preparation {
+ public:
+  virtual ~Preparation();
+  /// Fills the slots of `to`, which are empty, as those of `from` are filled; not their state.
+  virtual void fill(const Module& from, Module& to, const NewPath& path) const = 0;
+  /// The filled slots as JSON; not their state.
+  /// Throws: QuantError naming the layer if a slot holds what a file cannot describe.
+  virtual std::string describe(const Module& net) const = 0;
+};
+
 /// Extension points of a layer. Layers leave them empty and do not know what fills them. quant/
 /// fills them with FakeQuantize modules and batch-norm folding.
 struct Slots {
-  std::vector<std::shared_ptr<Module>> inputs;  ///< one for each input, applied to it
-  std::shared_ptr<WeightSlot> weight;           ///< computes the weights that the layer uses
-  std::shared_ptr<Module> body;                 ///< runs instead of forward()
-  std::shared_ptr<Module> output;               ///< applied to the first output
-  /// Of a root whose slots are filled: fills the slots of `to`, a new network of the same layers as
-  /// `from`, in the same way. copy() calls it.
-  std::function<void(const Module& from, Module& to)> prepare_again;
+  std::vector<std::shared_ptr<Module>> inputs;     ///< one for each input, applied to it
+  std::shared_ptr<WeightSlot> weight;              ///< computes the weights that the layer uses
+  std::shared_ptr<Module> body;                    ///< runs instead of forward()
+  std::shared_ptr<Module> output;                  ///< applied to the first output
+  std::shared_ptr<const Preparation> preparation;  ///< of a root whose slots are filled
   /// The weight that fold_normalization() left in this layer. Not part of the state.
   std::vector<float> folded_weight;
 };
@@ -102,6 +115,10 @@ class Module {
   virtual bool has_weight_slot() const { return false; }
   bool has_children() const { return !children_.empty(); }
 
+  /// Whether one of its slots is filled.
+  bool has_filled_slot() const {
+    return !slots_.inputs.empty() || slots_.weight || slots_.body || slots_.output;
+  }
   Slots& slots() & { return slots_; }
   const Slots& slots() const& { return slots_; }
   const Slots& slots() const&& = delete;

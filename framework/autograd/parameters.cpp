@@ -133,6 +133,12 @@ void load_parameters(const std::string& path,
                      const TensorFile& file,
                      std::span<const NamedState> state) {
   check_format(path, file, kFormat, kVersion);
+  load_state(path, file, state);
+}
+
+void load_state(const std::string& path,
+                const TensorFile& file,
+                std::span<const NamedState> state) {
   std::vector<const TensorFile::Entry*> sources;
   std::vector<std::vector<int64_t>> integers;  // of each entry; empty if it holds floats
   for (const NamedState& own : state) {

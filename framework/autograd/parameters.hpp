@@ -27,6 +27,8 @@ void load_parameters(const std::string& path, std::span<const NamedState> state)
 void load_parameters(const std::string& path,
                      const TensorFile& file,
                      std::span<const NamedState> state);
+/// The same for a file of another format: checks everything except format, version and layout.
+void load_state(const std::string& path, const TensorFile& file, std::span<const NamedState> state);
 /// Adds all entries to a file.
 void add_state(TensorFile& file, std::span<const NamedState> state);
 

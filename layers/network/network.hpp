@@ -1,6 +1,7 @@
 #pragma once
 
 #include <iosfwd>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -50,6 +51,7 @@ struct NetworkParts {
   /// Names of steps in the order in which named_modules() and named_parameters() list them. Steps
   /// that are not named follow in the order in which they run.
   std::vector<std::string> listed{};
+  std::map<std::string, std::string> metadata{};  ///< anything that its maker wants to keep
 };
 
 /// A network whose layers and wiring are data. It trains, is prepared, converted and saved like
@@ -92,6 +94,9 @@ class Network : public Module {
   /// Throws: GraphError if the number of inputs or an input's name differs.
   void describe_inputs(std::vector<NetworkInput> inputs);
   void set_classes(std::vector<std::string> classes) { parts_.classes = std::move(classes); }
+  /// Texts of the program's own, which save_network() keeps.
+  std::map<std::string, std::string>& metadata() & { return parts_.metadata; }
+  const std::map<std::string, std::string>& metadata() const& { return parts_.metadata; }
 
   /// A batch of one sample of zeros for each input, with the codes that its range and features
   /// declare: the example for prepare_qat, convert and summary.

@@ -7,6 +7,7 @@
 #include "framework/core/rounding.hpp"
 #include "framework/kernels/float/ranges.hpp"
 #include "layers/dry_run.hpp"
+#include "quant/prepare/prepared_form.hpp"
 #include "quant/prepare/refusals.hpp"
 #include "quant/prepare/scopes.hpp"
 #include "quant/prepare/survey.hpp"
@@ -15,12 +16,6 @@ namespace quantrain::quant {
 namespace {
 
 enum class Purpose { kTraining, kCalibration };
-
-template <class M>
-std::shared_ptr<M> plugged(std::shared_ptr<M> slot, const Module& layer) {
-  slot->train(layer.training());
-  return slot;
-}
 
 // The observer of an activation whose configuration names none. With enough bits, the range covers
 // everything. With fewer bits, it clips, because rare values would take codes that the others need.
@@ -32,45 +27,54 @@ ObserverSpec default_observer(int bits, Purpose purpose) {
   return MinMaxOptions{};
 }
 
-std::shared_ptr<FakeQuantize> activation_slot(const Site& site,
-                                              const QConfig& config,
-                                              Purpose purpose) {
+FakeQuantizeConfig output_of(const Site& site, const QConfig& config, Purpose purpose) {
   ActivationConfig activation = site.config->activation;
   if (site.gives_logits) activation.bits = 8;
   const ObserverSpec observer = default_observer(activation.bits, purpose);
   FakeQuantizeConfig chosen = activation.fake_quantize(config.simulation, observer);
   chosen.range = site.range;
-  auto slot = std::make_shared<FakeQuantize>(std::move(chosen));
-  slot->set_layer(site.last_path);
-  return plugged(std::move(slot), *site.last);
+  return chosen;
 }
 
-void plug(const Site& site, const QConfig& config, Purpose purpose) {
+/// The name of a tensor in a layer; empty if the layer computes it.
+std::string name_in(const Module& layer, const Tensor& tensor) {
+  for (const NamedState& entry : layer.named_parameters()) {
+    if (tensor.defined() && entry.tensor.same_as(tensor)) return entry.name;
+  }
+  return "";
+}
+
+/// Adds the slots of a site to those of its layers.
+void add_site(const Site& site, const QConfig& config, Purpose purpose, PreparedForm& form) {
+  const auto layer = [&](const std::string& path) -> LayerForm& {
+    for (LayerForm& entry : form.layers) {
+      if (entry.path == path) return entry;
+    }
+    form.layers.push_back({.path = path});
+    return form.layers.back();
+  };
   const bool accumulators_out = site.gives_output && site.has_weights && config.output_bits == 32 &&
                                 (site.last == site.layer || site.last == site.batch_norm);
-  std::shared_ptr<Folding> folding;
-  if (site.batch_norm != nullptr) {
-    folding = std::make_shared<Folding>(site.batch_norm_path, *site.batch_norm);
-    site.batch_norm->slots().body =
-        plugged(std::make_shared<PreparedBatchNorm>(folding), *site.batch_norm);
+  const bool quantizes_weights = site.has_weights && site.config->quantize;
+  if (site.batch_norm != nullptr)
+    layer(site.batch_norm_path).product = quantizes_weights ? site.path : std::string();
+  if (quantizes_weights) {
+    LayerForm& own = layer(site.path);
+    own.weight = site.config->weight;
+    own.given = site.weights;
+    own.weight_name = name_in(*site.layer, site.weights.weight);
+    own.bias_name = name_in(*site.layer, site.weights.bias);
+    if (own.bias_name.empty() && site.weights.bias.defined()) own.weight_name.clear();
   }
-  if (site.has_weights && site.config->quantize) {
-    if (folding != nullptr) folding->product = site.path;
-    auto slot = std::make_shared<WeightQuantizer>(site.config->weight, site.weights, folding);
-    slot->set_simulation(config.simulation);
-    slot->set_layer(site.path);
-    site.layer->slots().weight = plugged(std::move(slot), *site.layer);
-  }
-  if (!accumulators_out && site.config->quantize) {
-    site.last->slots().output = activation_slot(site, config, purpose);
-  }
+  if (!accumulators_out && site.config->quantize)
+    layer(site.last_path).output = output_of(site, config, purpose);
 }
 
-// The input slot. If the example holds codes, the slot gets their parameters. If the example holds
+// The input. If the example holds codes, it gets their parameters. If the example holds
 // floats, the parameters follow from the range that the configuration declares.
-std::shared_ptr<InputQuantize> input_slot(const Tensor& example,
-                                          const std::string& name,
-                                          const std::optional<Range>& declared) {
+InputForm input_form(const Tensor& example,
+                     const std::string& name,
+                     const std::optional<Range>& declared) {
   if (const std::shared_ptr<const Codes> codes = input_codes(example)) {
     if (declared && !(integer::input_params(*declared, "QConfig.input_range") == codes->params)) {
       throw QuantError(name,
@@ -82,15 +86,16 @@ std::shared_ptr<InputQuantize> input_slot(const Tensor& example,
                        declared->max,
                        "]; the data declare the range: leave input_range out");
     }
-    return std::make_shared<InputQuantize>(codes->params, codes->features, name);
+    InputForm input{.params = codes->params, .name = name};
+    if (codes->features != nullptr) input.features = *codes->features;
+    return input;
   }
   if (!declared) {
     throw QuantError(name,
                      "the range of these floats is unknown: pass the input of a Dataset's or "
                      "DataLoader's batch, which carries its range, or set QConfig::input_range");
   }
-  auto slot = std::make_shared<InputQuantize>(
-      integer::input_params(*declared, "QConfig.input_range"), nullptr, name);
+  InputForm input{.params = integer::input_params(*declared, "QConfig.input_range"), .name = name};
   float min = 0.0f;
   float max = 0.0f;
   const Floats example_floats = example.floats();
@@ -107,23 +112,7 @@ std::shared_ptr<InputQuantize> input_slot(const Tensor& example,
                     declared->max,
                     "]");
   }
-  return slot;
-}
-
-// Attaches a list of the new parameters to each old parameter. An optimizer that has only the old
-// parameters finds the list, and refuses to step.
-void announce_new_parameters(const Module& net, const std::vector<NamedState>& before) {
-  auto added = std::make_shared<std::vector<NamedState>>();
-  for (NamedState& entry : net.named_parameters()) {
-    const bool known = std::any_of(before.begin(), before.end(), [&](const NamedState& old) {
-      return old.tensor.same_as(entry.tensor);
-    });
-    if (known) continue;
-    entry.tensor.set_name(entry.name);
-    added->push_back(std::move(entry));
-  }
-  if (added->empty()) return;
-  for (NamedState entry : before) TensorAccess::set_companions(entry.tensor, added);
+  return input;
 }
 
 // Empties all slots of the network, unless they are to be kept. Allocates nothing when it does so.
@@ -133,7 +122,11 @@ class PluggedSlots {
   PluggedSlots(const PluggedSlots&) = delete;
   PluggedSlots& operator=(const PluggedSlots&) = delete;
   ~PluggedSlots() {
-    for (const NamedModule& entry : modules_) entry.module->slots() = {};
+    for (const NamedModule& entry : modules_) {
+      Slots empty;
+      empty.folded_weight.swap(entry.module->slots().folded_weight);
+      entry.module->slots() = std::move(empty);
+    }
   }
   void keep() { modules_.clear(); }
 
@@ -149,8 +142,7 @@ void prepare(Module& net,
   check_examples(purpose == Purpose::kTraining ? "prepare_qat" : "prepare_ptq", examples);
   validate(config);
   for (const NamedModule& entry : net.named_modules()) {
-    const Slots& slots = entry.module->slots();
-    if (!slots.inputs.empty() || slots.weight || slots.body || slots.output) {
+    if (entry.module->has_filled_slot()) {
       throw GraphError(entry.name.empty() ? net.label() : entry.name,
                        "the network is prepared already");
     }
@@ -163,35 +155,22 @@ void prepare(Module& net,
   }();
   const Survey survey(net, graph, inputs, config);
 
-  std::vector<std::shared_ptr<InputQuantize>> slots;
+  PreparedForm form{.config = config, .simulation = config.simulation};
   for (size_t i = 0; i < inputs.size(); ++i) {
-    auto slot = input_slot(
-        inputs[i], inputs.size() == 1 ? "input" : "input" + std::to_string(i), config.input_range);
-    slot->set_simulation(config.simulation);
-    slots.push_back(plugged(std::move(slot), net));
+    form.inputs.push_back(input_form(
+        inputs[i], inputs.size() == 1 ? "input" : "input" + std::to_string(i), config.input_range));
   }
-  const std::vector<NamedState> before = net.named_parameters();
+  for (const Site& site : survey.sites()) add_site(site, config, purpose, form);
   PluggedSlots plugged_slots(net);
-  net.slots().inputs.assign(slots.begin(), slots.end());
-  for (const Site& site : survey.sites()) plug(site, config, purpose);
+  fill_slots(net, form);
   Refusals refusals;
   for (const NoIntegerForm& refused : without_integer_form(net, inputs)) {
     if (!survey.leaves_in_float(refused.layer)) refusals.keep(refused.error);
   }
   refusals.throw_all(net.label());
   plugged_slots.keep();
-  announce_new_parameters(net, before);
+  set_form(net, std::move(form));
   if (purpose == Purpose::kCalibration) freeze(net);
-  net.slots().prepare_again = [inputs, config, purpose](const Module& from, Module& to) {
-    prepare(to, inputs, config, purpose);
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      const auto* const given = dynamic_cast<const InputQuantize*>(from.slots().inputs[i].get());
-      auto* const own = dynamic_cast<InputQuantize*>(to.slots().inputs[i].get());
-      if (given == nullptr || own == nullptr) continue;
-      if (i == 0) set_simulation(to, given->simulation());
-      own->set_outside(given->outside());
-    }
-  };
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "layers/record_graph.hpp"
+#include "quant/prepare/prepared_form.hpp"
 #include "quant/prepare/qconfig.hpp"
 
 namespace quantrain::quant {

@@ -1,12 +1,12 @@
 #include "quant/prepare/qconfig.hpp"
 
 #include <array>
-#include <limits>
 
 #include "framework/core/error.hpp"
 #include "framework/core/text_stream.hpp"
 #include "framework/io/json.hpp"
 #include "framework/io/json_writer.hpp"
+#include "quant/prepare/qconfig_json.hpp"
 
 namespace quantrain::quant {
 namespace {
@@ -18,41 +18,6 @@ struct Preset {
 };
 constexpr Preset kPresets[] = {
     {"int8", 8, 8}, {"int4", 4, 4}, {"int2", 2, 2}, {"w4a8", 4, 8}, {"w2a8", 2, 8}};
-
-template <class E>
-using Names = std::vector<std::pair<E, const char*>>;
-const Names<QScheme> kSchemes = {{QScheme::kAffine, "affine"}, {QScheme::kSymmetric, "symmetric"}};
-const Names<Estimator> kEstimators = {{Estimator::kClamped, "clamped"},
-                                      {Estimator::kPlain, "plain"},
-                                      {Estimator::kLearned, "learned"}};
-const Names<Simulation> kSimulations = {{Simulation::kInteger, "integer"},
-                                        {Simulation::kFloat, "float"}};
-
-template <class E>
-const char* name_of(E value, const Names<E>& names) {
-  for (const auto& [entry, name] : names) {
-    if (entry == value) return name;
-  }
-  return "";
-}
-
-void write(JsonWriter& json, const WeightConfig& w) {
-  json.object([&] {
-    json.member("bits", w.bits);
-    json.member("narrow", w.narrow);
-    json.member("per_channel", w.per_channel);
-    json.member("scheme", name_of(w.scheme, kSchemes));
-    json.member("estimator", name_of(w.estimator, kEstimators));
-  });
-}
-
-void write(JsonWriter& json, const ObserverSpec& spec) {
-  const auto member = [&](const char* key, const auto& value) { json.member(key, value); };
-  json.object([&] {
-    json.member("kind", kind(spec));
-    std::visit([&](const auto& options) { options.describe(options, member); }, spec);
-  });
-}
 
 void write(JsonWriter& json, const ActivationConfig& a) {
   const auto observer = [&] {
@@ -82,66 +47,12 @@ void write(JsonWriter& json, const std::map<std::string, LayerConfig>& layers) {
   });
 }
 
-/// Reads an object of the configuration. Errors say where the object is.
-class Reader : public JsonReader {
- public:
-  Reader(JsonValue json, const std::string& where)
-      : JsonReader(json,
-                   [where](const std::string& text) {
-                     return std::make_exception_ptr(QuantError("QConfig", where, ": ", text));
-                   }),
-        where_(where) {}
-
-  void read(const char* key, bool& value) { value = boolean(key); }
-  void read(const char* key, int& value) {
-    constexpr int64_t kMost = std::numeric_limits<int>::max();
-    value = static_cast<int>(integer(key, -kMost, kMost));
-  }
-  void read(const char* key, float& value) { value = real32(key); }
-  void read(const char* key, double& value) { value = real(key); }
-  template <class E>
-  void read(const char* key, E& value, const Names<E>& names) {
-    const std::string name = text(key);
-    for (const auto& [entry, known] : names) {
-      if (name == known) {
-        value = entry;
-        return;
-      }
-    }
-    throw QuantError("QConfig", where_, ".", key, " has an unknown value: \"", name, "\"");
-  }
-  JsonValue object(const char* key) {
-    const JsonValue json = at(key);
-    if (!json.is_object())
-      throw QuantError("QConfig", where_, ".", key, " is ", json, ", expected an object");
-    return json;
-  }
-
- private:
-  std::string where_;
-};
-
-ObserverSpec observer_from(JsonValue json, const std::string& where) {
-  Reader reader(json, where);
-  ObserverSpec spec = observer_spec(reader.text("kind"));
-  const auto read = [&](const char* key, auto& value) { reader.read(key, value); };
-  std::visit([&](auto& options) { options.describe(options, read); }, spec);
-  reader.finish();
-  return spec;
-}
-
 LayerConfig layer_from(JsonValue json, const std::string& where) {
   LayerConfig layer;
-  Reader reader(json, where);
+  QConfigReader reader(json, where);
   reader.read("quantize", layer.quantize);
-  Reader weight(reader.at("weight"), where + ".weight");
-  weight.read("bits", layer.weight.bits);
-  weight.read("narrow", layer.weight.narrow);
-  weight.read("per_channel", layer.weight.per_channel);
-  weight.read("scheme", layer.weight.scheme, kSchemes);
-  weight.read("estimator", layer.weight.estimator, kEstimators);
-  weight.finish();
-  Reader activation(reader.at("activation"), where + ".activation");
+  layer.weight = weight_from(reader.at("weight"), where + ".weight");
+  QConfigReader activation(reader.at("activation"), where + ".activation");
   activation.read("bits", layer.activation.bits);
   activation.read("signed", layer.activation.is_signed);
   activation.read("scheme", layer.activation.scheme, kSchemes);
@@ -242,7 +153,7 @@ std::string QConfig::to_json() const {
 QConfig QConfig::from_json(std::string_view text) {
   const JsonDocument document = document_of(text);
   QConfig config;
-  Reader reader(document.root(), "config");
+  QConfigReader reader(document.root(), "config");
   config.model = layer_from(reader.at("model"), "config.model");
   for (const auto& [type, layer] : reader.object("types").members()) {
     const std::string name(type);

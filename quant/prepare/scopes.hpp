@@ -11,6 +11,7 @@
 #include "layers/module.hpp"
 #include "quant/prepare/fake_quantize.hpp"
 #include "quant/prepare/input_quantize.hpp"
+#include "quant/prepare/prepared_form.hpp"
 #include "quant/prepare/weight_quantizer.hpp"
 
 // Phases and scopes of a whole network: they apply to all modules that prepare_ptq and prepare_qat

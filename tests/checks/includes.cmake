@@ -66,6 +66,22 @@ endfunction()
 check_list(framework/autograd/ops.hpp framework/autograd/ops "batch_norm_pass;broadcast;code_function;convolution;gather;integer_product;masked;pool1d;pool2d;reduce;stored_codes")
 check_list(layers/layers.hpp layers "convolution")
 
+# Every layer states its members, and LayerTypes lists it, so that files know it. These are no layers of their own:
+set(no_layers Elementwise BatchNorm Sequential WeightSlot)
+file(READ ${SOURCE}/layers/layers.hpp text)
+string(REGEX MATCH "using LayerTypes = std::tuple<[^>]*>" layer_types "${text}")
+string(REGEX REPLACE "[ \n]" "" layer_types "${layer_types}")
+file(GLOB files ${SOURCE}/layers/*.hpp)
+foreach(file IN LISTS files)
+  file(STRINGS ${file} classes REGEX "^(class|struct) [A-Za-z0-9]+ : (public )?(Module|Elementwise|BatchNorm) {")
+  foreach(line IN LISTS classes)
+    string(REGEX REPLACE "^[a-z]+ ([A-Za-z0-9]+) .*" "\\1" class "${line}")
+    if(NOT class IN_LIST no_layers AND NOT layer_types MATCHES "[<,]${class}[,>]")
+      message(FATAL_ERROR "LayerTypes in layers/layers.hpp must list ${class} of ${file}")
+    endif()
+  endforeach()
+endforeach()
+
 # Exporters and the runtime of integer networks must not include float kernels or the headers in `not_for_runtime`.
 # Exporters may include headers that lie directly in framework/kernels, but none from its subfolders. Headers of
 # framework/ must not include nlohmann_json; its sources may.

@@ -38,7 +38,7 @@ Sequential make_net(uint64_t seed) {
   return Sequential{Conv2d{1, 2}, BatchNorm2d{2}, Flatten{}, Linear{8, 3}};
 }
 
-std::vector<float> state_values(const Module& net) {
+std::vector<float> values_of_state(const Module& net) {
   std::vector<float> all;
   for (const NamedState& entry : state(net)) {
     const std::vector<float> some = test::values(entry);
@@ -56,9 +56,9 @@ TEST_CASE("a saved state loads into a module of the same structure, bit for bit"
   const TemporaryFile file;
   save(net, file.path());
   Sequential other = make_net(2);
-  CHECK(state_values(other) != state_values(net));
+  CHECK(values_of_state(other) != values_of_state(net));
   load(other, file.path());
-  CHECK(state_values(other) == state_values(net));
+  CHECK(values_of_state(other) == values_of_state(net));
   save(net, file.path(), {{"epoch", "3"}});
   CHECK(load(other, file.path()) == std::map<std::string, std::string>{{"epoch", "3"}});
 }
@@ -70,9 +70,9 @@ TEST_CASE("weights of Conv1d are saved and loaded with their own shape", "[layer
   const TemporaryFile file;
   save(net, file.path());
   Sequential other = make();
-  CHECK(state_values(other) != state_values(net));
+  CHECK(values_of_state(other) != values_of_state(net));
   load(other, file.path());
-  CHECK(state_values(other) == state_values(net));
+  CHECK(values_of_state(other) == values_of_state(net));
   Sequential of_images{Conv2d{2, 5, {.kernel = {1, 4}}}, BatchNorm2d{5}};
   QUANTRAIN_CHECK_ERROR(load(of_images, file.path()), DataError, "0.weight");
 }
@@ -81,9 +81,9 @@ TEST_CASE("a file of another structure is refused and changes nothing", "[layers
   const TemporaryFile file;
   save(make_net(1), file.path());
   Sequential wider{Conv2d{1, 3}, BatchNorm2d{3}, Flatten{}, Linear{12, 3}};
-  const std::vector<float> before = state_values(wider);
+  const std::vector<float> before = values_of_state(wider);
   QUANTRAIN_CHECK_ERROR(load(wider, file.path()), DataError, "0.weight");
-  CHECK(state_values(wider) == before);
+  CHECK(values_of_state(wider) == before);
   Sequential longer{Conv2d{1, 2}, BatchNorm2d{2}, Flatten{}, Linear{8, 3}, Linear{3, 3}};
   QUANTRAIN_CHECK_ERROR(load(longer, file.path()), DataError, "4.weight");
   Sequential shorter{Conv2d{1, 2}, BatchNorm2d{2}};
@@ -103,7 +103,7 @@ TEST_CASE("files that cannot be read or written are errors that name them", "[la
 TEST_CASE("a file of PyTorch is refused with the way to read it", "[layers][state]") {
   const TemporaryFile file;
   Sequential net = make_net(1);
-  const std::vector<float> before = state_values(net);
+  const std::vector<float> before = values_of_state(net);
   TensorFile foreign;
   foreign.add({"0.weight", DType::kF32, Shape{1}, {0, 0, 0, 0}});
   for (const bool pt : {false, true}) {
@@ -123,7 +123,7 @@ TEST_CASE("a file of PyTorch is refused with the way to read it", "[layers][stat
   QUANTRAIN_CHECK_ERROR(load(net, file.path()), DataError, "safetensors.torch.save_file");
   write_file(file.path(), std::string(100, 'x'));
   QUANTRAIN_CHECK_ERROR(load(net, file.path()), DataError, file.path());
-  CHECK(state_values(net) == before);
+  CHECK(values_of_state(net) == before);
 }
 
 TEST_CASE("dropout continues from a saved state as if it had not stopped", "[layers][state]") {
@@ -152,7 +152,7 @@ TEST_CASE("dropout continues from a saved state as if it had not stopped", "[lay
     load(resumed, file.path());
     CHECK(run(resumed) == second);
     CHECK(run(resumed) == third);
-    CHECK(state_values(resumed) == state_values(whole));
+    CHECK(values_of_state(resumed) == values_of_state(whole));
   }
 }
 
@@ -162,7 +162,7 @@ TEST_CASE("copy_state copies parameters and buffers between equal structures onl
   net(Tensor::full({4, 4, 4, 1}, 0.5f));
   Sequential other = make_net(2);
   copy_state(net, other);
-  CHECK(state_values(other) == state_values(net));
+  CHECK(values_of_state(other) == values_of_state(net));
   CHECK_FALSE(state(net)[0].tensor.same_as(state(other)[0].tensor));
   Sequential wider{Conv2d{1, 3}, BatchNorm2d{3}, Flatten{}, Linear{8, 3}};
   QUANTRAIN_CHECK_ERROR(copy_state(net, wider), ShapeError, "\"0.weight\" has floats [2, 3, 3, 1]");

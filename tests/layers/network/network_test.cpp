@@ -8,7 +8,8 @@
 #include "tests/catch.hpp"
 #include "tests/tensors.hpp"
 
-namespace quantrain {
+// A namespace of its own, because other tests have helpers of the same names.
+namespace quantrain::network_tests {
 
 using test::random_tensor;
 using test::values;
@@ -305,4 +306,4 @@ TEST_CASE("a network prints its steps", "[layers][network]") {
       "classes: a, b, c\n");
 }
 
-}  // namespace quantrain
+}  // namespace quantrain::network_tests
