@@ -64,7 +64,7 @@ function(check_list header folder except)
   endforeach()
 endfunction()
 check_list(framework/autograd/ops.hpp framework/autograd/ops "batch_norm_pass;broadcast;code_function;convolution;gather;integer_product;masked;pool1d;pool2d;reduce;stored_codes")
-check_list(layers/layers.hpp layers "convolution")
+check_list(layers/layers.hpp layers "convolution;feature_order;read_state")
 
 # Every layer states its members, and LayerTypes lists it, so that files know it. These are no layers of their own:
 set(no_layers Elementwise BatchNorm Sequential WeightSlot)
