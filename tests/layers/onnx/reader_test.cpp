@@ -31,7 +31,7 @@ onnx::StoredTensor read_tensor(const Proto& tensor) {
   return parsed(parts).graph.initializers.back();
 }
 
-void write_bytes(const std::string& path, std::string_view bytes) { write_file(path, bytes); }
+void write_test_file(const std::string& path, std::string_view bytes) { write_file(path, bytes); }
 
 TEST_CASE("an ONNX file becomes plain data", "[layers][onnx]") {
   const onnx::Model model = parsed(onnx_gemm());
@@ -310,13 +310,13 @@ TEST_CASE("external data are read from the model's own folder", "[layers][onnx]"
     OnnxParts parts = onnx_gemm();
     parts.initializers.push_back(tensor);
     const std::vector<uint8_t> bytes = onnx_model(parts);
-    write_bytes(folder / "m.onnx", {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    write_test_file(folder / "m.onnx", {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     return onnx::floats_of(onnx::read_model(folder / "m.onnx").graph.initializers.back());
   };
   const std::string weights = raw_bytes<float>({1, 2, 3});
-  write_bytes(folder / "weights", weights);
-  write_bytes(folder / "data/weights", weights);
-  write_bytes(folder / "other", "");
+  write_test_file(folder / "weights", weights);
+  write_test_file(folder / "data/weights", weights);
+  write_test_file(folder / "other", "");
   const std::vector<float> expected{2, 3};
   CHECK(at("weights") == expected);
   CHECK(at("data/weights") == expected);
@@ -358,7 +358,7 @@ TEST_CASE("external data are read from the model's own folder", "[layers][onnx]"
         onnx_tensor(name, 1, {3}).integer(14, 1).message(13, entry("location", "weights")));
   }
   const std::vector<uint8_t> bytes = onnx_model(parts);
-  write_bytes(folder / "m.onnx", {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  write_test_file(folder / "m.onnx", {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   QUANTRAIN_CHECK_ERROR(onnx::read_model(folder / "m.onnx"), DataError, "more is read than it has");
   QUANTRAIN_CHECK_ERROR(onnx::parse_model(bytes, "m"), DataError, "the model was read from memory");
 }
