@@ -38,7 +38,7 @@ TEST_CASE("every program trains, converts, and reports what it found", "[example
                           place.path("report.json") + "' --save '" + place.path("model") + '\'') ==
             0);
     const Json report = Json::parse(place.read("report.json"));
-    CHECK(report.size() == 15);
+    CHECK(report.size() == 17);
     CHECK(report.at("model") == program);
     CHECK(report.at("dataset") == "data");
     CHECK(report.at("threads") == 2);
@@ -68,6 +68,9 @@ TEST_CASE("every program trains, converts, and reports what it found", "[example
       CHECK(parity.at(difference) == 0);
     }
     CHECK(parity.at("first_difference") == "");
+    CHECK(report.at("measured_samples") == 50);
+    CHECK(report.at("lowest_output").at("channel").get<int>() < 10);
+    CHECK(report.at("lowest_output").at("decibels").get<double>() > 0.0);
     check_fraction(report.at("largest_saturated_share").at("share"));
     CHECK(report.at("lowest_signal_to_noise").at("decibels").get<double>() > 10.0);
     CHECK_FALSE(report.at("lowest_signal_to_noise").at("layer").get<std::string>().empty());
