@@ -1,6 +1,7 @@
 #include "layers/feature_order.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <string>
 
@@ -25,10 +26,17 @@ FeatureOrder flattened(const Shape& image) {
 
 bool multiplies(const GraphNode& node) { return node.node->traits().weight >= 0; }
 
+/// Whether a feature of the result may be another one of x, or depend on others.
+bool moves_features(const GraphNode& node) {
+  constexpr std::string_view kMoves[] = {"matmul", "pad", "slice", "take", "transpose"};
+  return std::find(std::begin(kMoves), std::end(kMoves), node.type()) != std::end(kMoves);
+}
+
 /// Whether the node changes each feature of rows by itself, so that input and result have one
 /// order.
 bool keeps_order(const GraphNode& node, const Tensor& x) {
-  return x.defined() && !multiplies(node) && x.rank() == 2 && node.output.shape() == x.shape();
+  return !moves_features(node) && x.defined() && !multiplies(node) && x.rank() == 2 &&
+         node.output.shape() == x.shape();
 }
 
 }  // namespace

@@ -25,7 +25,6 @@ constexpr const char* kQuantization = "quantization";
 constexpr const char* kReserved[] = {"format", "version", "layout", kNetwork, kQuantization};
 
 // Limits for one network. Steps have names, and listing named parameters takes quadratic time.
-constexpr int64_t kMostSteps = 1 << 12;
 constexpr int64_t kMostEntries = 1 << 16;
 constexpr int64_t kMostInteger = std::numeric_limits<int64_t>::max();
 
@@ -163,7 +162,7 @@ Attribute attribute_from(JsonValue json, const std::string& where, std::string_v
     if (real == "inf") return std::numeric_limits<double>::infinity();
     if (real == "-inf") return -std::numeric_limits<double>::infinity();
   }
-  if (json.is_list() && json.size() <= kMostEntries) {
+  if (json.is_list() && json.size() <= kMostMemberIntegers) {
     std::vector<int64_t> list;
     for (const JsonValue entry : json.entries()) {
       const auto whole = entry.integer(std::numeric_limits<int64_t>::min(), kMostInteger);
@@ -235,7 +234,7 @@ NetworkStep step_from(JsonValue json, size_t position, Tensors& tensors, bool tr
   Reader reader(json, "step " + std::to_string(position));
   NetworkStep step{.name = reader.text("name"), .layer = nullptr, .inputs = {}};
   const std::string type = reader.text("type");
-  step.inputs = reader.texts("inputs", kMostSteps);
+  step.inputs = reader.texts("inputs", kMostNetworkSteps);
   LayerMembers members;
   const JsonValue options = reader.at("members");
   if (!options.is_object()) throw DataError(reader.where(), "members is ", options);
@@ -302,9 +301,9 @@ Network network_from(const TensorFile& file, const std::string& where) {
   Reader reader(document.root(), where);
   Tensors tensors(file, where);
   NetworkParts parts;
-  for (const JsonValue json : reader.list("inputs", kMostSteps))
+  for (const JsonValue json : reader.list("inputs", kMostNetworkSteps))
     parts.inputs.push_back(input_from(json, where));
-  for (const JsonValue json : reader.list("tensors", kMostSteps)) {
+  for (const JsonValue json : reader.list("tensors", kMostNetworkSteps)) {
     Reader entry(json, where + ": a tensor");
     NetworkTensor tensor{.name = entry.text("name"), .tensor = {}};
     const std::string name = entry.text("tensor");
@@ -316,11 +315,11 @@ Network network_from(const TensorFile& file, const std::string& where) {
     parts.tensors.push_back(std::move(tensor));
   }
   const bool training = reader.boolean("training");
-  for (const JsonValue json : reader.list("steps", kMostSteps))
+  for (const JsonValue json : reader.list("steps", kMostNetworkSteps))
     parts.steps.push_back(step_from(json, parts.steps.size(), tensors, training));
-  parts.outputs = reader.texts("outputs", kMostSteps);
+  parts.outputs = reader.texts("outputs", kMostNetworkSteps);
   parts.classes = reader.texts("classes", kMostEntries);
-  parts.listed = reader.texts("listed", kMostSteps);
+  parts.listed = reader.texts("listed", kMostNetworkSteps);
   const std::vector<std::string> fixed = reader.texts("fixed", kMostEntries);
   reader.finish();
   parts.metadata = file.metadata;

@@ -9,6 +9,10 @@
 
 namespace quantrain {
 
+/// A file holds at most this many steps, and lists of integers as members of at most this length.
+inline constexpr int64_t kMostNetworkSteps = int64_t{1} << 12;
+inline constexpr int64_t kMostMemberIntegers = int64_t{1} << 16;
+
 /// Writes a network to one safetensors file, completely or not at all: layers, wiring, parameters,
 /// buffers, modes, metadata. Of a network prepared for quantization also the slots, their state and
 /// the QConfig, so that another program goes on with the training, to the same bits. The file is

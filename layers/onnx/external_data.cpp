@@ -100,7 +100,7 @@ Bytes ExternalFiles::read(const std::string& tensor, const ExternalEntries& entr
     if (offset > info.st_size || size > info.st_size - offset)
       throw Fault{"ends after " + location + ", which has " + std::to_string(info.st_size) +
                   " bytes"};
-    int64_t& left = left_.try_emplace(location, info.st_size).first->second;
+    int64_t& left = left_.try_emplace({info.st_dev, info.st_ino}, info.st_size).first->second;
     if (size > left)
       throw Fault{"shares bytes of " + location + " with other tensors: more is read than it has"};
     left -= size;

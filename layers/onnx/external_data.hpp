@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "layers/onnx/model.hpp"
@@ -32,7 +33,8 @@ class ExternalFiles {
  private:
   std::string path_;
   std::string folder_;
-  std::map<std::string, int64_t> left_;  // of each file, how many bytes may still be read
+  std::map<std::pair<uint64_t, uint64_t>, int64_t>
+      left_;  // of each file, how many bytes may still be read
   int64_t bytes_ = 0;
 };
 

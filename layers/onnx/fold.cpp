@@ -145,6 +145,7 @@ Constant concat(const Folding& f) {
     if (other != first) throw Refusal{"its inputs differ in shape"};
   }
   Constant y = f.like(f.in(0), dims);
+  if (product(dims) == 0) return y;
   const AxisView view(dims, axis);
   std::visit(
       [&](auto& to) {
@@ -354,6 +355,7 @@ std::vector<ConstantPtr> split(const Folding& f) {
   std::vector<ConstantPtr> parts;
   int64_t first = 0;
   for (const int64_t size : split_sizes(f.node, x.dims[static_cast<size_t>(axis)], given)) {
+    f.budget.take(size);
     Dims places(static_cast<size_t>(size));
     std::iota(places.begin(), places.end(), first);
     first += size;

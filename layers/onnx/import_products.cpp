@@ -38,7 +38,8 @@ void conv(NodeImport& n) {
   Importer& importer = n.importer;
   const Constant& w = n.constant(1);
   const Value& given = n.x();
-  if (static_cast<int64_t>(w.dims.size()) != given.rank()) throw Refusal{"weights of another rank"};
+  if (given.rank() < 3 || static_cast<int64_t>(w.dims.size()) != given.rank())
+    throw Refusal{"weights of another rank"};
   Windows windows = windows_of(n, given, {w.dims.begin() + 2, w.dims.end()});
   const int64_t groups = n.node.get("group", int64_t{1});
   const int64_t channels = importer.extent(given, 1);

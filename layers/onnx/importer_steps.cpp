@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "framework/core/error.hpp"
 #include "framework/core/shape.hpp"
 #include "layers/network/layer_type.hpp"
+#include "layers/network/network_file.hpp"
 #include "layers/onnx/importer.hpp"
 #include "layers/reshape.hpp"
 
@@ -50,8 +52,7 @@ std::optional<Value> Importer::reordered(const Value& x, const Groups& wanted) {
     at += group.size();
     const bool is_same_axis =
         std::is_permutation(group.begin(), group.end(), held.back().begin(), held.back().end());
-    constexpr int64_t kMostIndices = int64_t{1} << 20;
-    if (!is_same_axis || atoms_.size(group) > kMostIndices) return std::nullopt;
+    if (!is_same_axis || atoms_.size(group) > kMostMemberIntegers) return std::nullopt;
   }
   Value y = x;
   if (y.storage->axes != held) y = arranged(y, held);
@@ -217,6 +218,8 @@ std::string Importer::take_name(std::string path, bool may_have_groups) {
 std::string Importer::add(const std::string& name,
                           std::shared_ptr<Module> layer,
                           const std::vector<std::string>& inputs) {
+  if (static_cast<int64_t>(parts_.steps.size()) == kMostNetworkSteps)
+    throw DataError("onnx", "the network has more than ", kMostNetworkSteps, " steps");
   parts_.steps.push_back({take_name(name, true), std::move(layer), inputs});
   return parts_.steps.back().name;
 }

@@ -14,10 +14,12 @@
 namespace quantrain::onnx {
 namespace {
 
-/// Points at which functions are compared: they tell apart the known ones and their pieces.
-constexpr std::array kPoints{-9.5,   -6.25, -4.0,    -3.125, -2.875, -2.0,  -1.375, -1.0,
-                             -0.625, -0.25, -0.0625, 0.0,    0.0625, 0.375, 0.75,   1.0,
-                             1.5,    2.125, 2.75,    3.25,   4.5,    7.0};
+/// Points at which functions are compared: they tell apart the known ones and their pieces, and the
+/// far ones find bounds. exp() of each is finite.
+constexpr std::array kPoints{-300.0, -80.0, -40.0,  -20.0, -12.0,   12.0,   20.0,   40.0,
+                             80.0,   300.0, -9.5,   -6.25, -4.0,    -3.125, -2.875, -2.0,
+                             -1.375, -1.0,  -0.625, -0.25, -0.0625, 0.0,    0.0625, 0.375,
+                             0.75,   1.0,   1.5,    2.125, 2.75,    3.25,   4.5,    7.0};
 using Values = std::array<double, kPoints.size()>;
 
 /// What a node computes from one value: f(base).

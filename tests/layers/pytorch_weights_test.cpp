@@ -206,6 +206,12 @@ TEST_CASE("an order of features that cannot be known is an error that names the 
   Sequential sliced{Flatten{}, Slice{1, {.end = 8}}, Linear{8, 1}};
   const Tensor image = Tensor::full({1, 2, 3, 2}, 1.0f);
   QUANTRAIN_CHECK_ERROR(load_pytorch(sliced, image, path), GraphError, "slice 1");
+  Sequential reversed{Flatten{}, Slice{1, {.step = -1}}, Linear{12, 1}};
+  file = {};
+  file.add<float>("2.weight", {1, 12}, std::vector<float>(12, 1.0f));
+  file.add<float>("2.bias", {1}, std::vector<float>{1});
+  save_safetensors(path, file);
+  QUANTRAIN_CHECK_ERROR(load_pytorch(reversed, image, path), GraphError, "slice 1");
 
   const auto shared = std::make_shared<Linear>(12, 1);
   class Twice : public Module {

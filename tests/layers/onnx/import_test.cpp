@@ -183,6 +183,17 @@ TEST_CASE("functions that are written as several operators become one layer", "[
                  onnx_node("Tanh", {"s"}, {"t"}),
                  onnx_node("Mul", {"x", "t"}, {"y"})},
                 {}) == Types{"Linear", "Mish"});
+  // SiLU with a bound far from 0 is not SiLU.
+  CHECK(type_of({onnx_node("Sigmoid", {"x"}, {"s"}),
+                 onnx_node("Mul", {"x", "s"}, {"m"}),
+                 onnx_node("Min", {"m", "ten"}, {"y"})},
+                {number("ten", 10)})
+            .back() != "SiLU");
+  CHECK(type_of({onnx_node("Clip", {"x", "low", "high"}, {"c"}),
+                 onnx_node("Sigmoid", {"c"}, {"s"}),
+                 onnx_node("Mul", {"c", "s"}, {"y"})},
+                {number("low", -10), number("high", 10)})
+            .size() > 2);
   // Nearly, but not quite, GELU: the steps stay as they are.
   CHECK(type_of({onnx_node("Mul", {"x", "root"}, {"d"}),
                  onnx_node("Erf", {"d"}, {"e"}),
@@ -190,6 +201,44 @@ TEST_CASE("functions that are written as several operators become one layer", "[
                  onnx_node("Mul", {"x", "a"}, {"y"})},
                 {number("root", 0.70710677f), number("one", 1)}) ==
         Types{"Linear", "mul", "Erf", "add", "Mul"});
+}
+
+TEST_CASE("files that ask for endless work or memory are refused", "[layers][onnx]") {
+  const auto import_nodes = [](std::vector<Proto> nodes, std::vector<Proto> constants) {
+    return imported({.nodes = std::move(nodes),
+                     .initializers = std::move(constants),
+                     .inputs = {onnx_value("x", {-1, 3})},
+                     .outputs = {onnx_value("y", {-1, 3})}});
+  };
+  std::vector<Proto> chain;
+  for (int i = 0; i <= 4096; ++i) {
+    chain.push_back(onnx_node("Relu",
+                              {i == 0 ? "x" : "v" + std::to_string(i)},
+                              {i == 4096 ? "y" : "v" + std::to_string(i + 1)}));
+  }
+  QUANTRAIN_CHECK_ERROR(import_nodes(chain, {}), DataError, "more than 4096 steps");
+  // A convolution of rows.
+  QUANTRAIN_CHECK_ERROR(imported({.nodes = {onnx_node("Conv", {"x", "w"}, {"y"})},
+                                  .initializers = {onnx_weights("w", {3}, 1)},
+                                  .inputs = {onnx_value("x", {-1})},
+                                  .outputs = {onnx_value("y", {-1})}}),
+                        DataError,
+                        "weights of another rank");
+  // Constants without elements, but with long axes.
+  constexpr int64_t kLong = int64_t{1} << 50;
+  const Proto empty = onnx_floats("e", {kLong, 0}, {});
+  QUANTRAIN_CHECK_ERROR(
+      import_nodes({onnx_node("Concat", {"e", "e"}, {"c"}, {onnx_attribute("axis", int64_t{1})}),
+                    onnx_node("Add", {"x", "c"}, {"y"})},
+                   {empty}),
+      Error,
+      "onnx");
+  QUANTRAIN_CHECK_ERROR(
+      import_nodes({onnx_node("Split", {"e"}, {"c"}, {onnx_attribute("axis", int64_t{0})}),
+                    onnx_node("Add", {"x", "c"}, {"y"})},
+                   {empty}),
+      Error,
+      "onnx");
 }
 
 TEST_CASE("batch extents of any kind mean the same", "[layers][onnx]") {
