@@ -1,5 +1,6 @@
 #pragma once
 
+#include "layers/convolution.hpp"
 #include "layers/init.hpp"
 #include "layers/module.hpp"
 
@@ -41,18 +42,7 @@ class Conv1d : public Module {
   Conv1d(Tensor weight, Tensor bias, Options options);
 
   static constexpr std::string_view kType = "Conv1d";
-  struct Members {
-    Options options;
-    Tensor weight, bias;
-    static void describe(auto& m, auto& member) {
-      member("stride", m.options.stride);
-      member("padding", m.options.padding);
-      member("groups", m.options.groups);
-      member("dilation", m.options.dilation);
-      member("weight", m.weight);
-      member("bias", m.bias);
-    }
-  };
+  using Members = ConvolutionMembers<Options>;
   static Conv1d from(const Members& m) { return {m.weight, m.bias, m.options}; }
   Members members() const { return {options_, weight_, bias_}; }
   std::string_view type() const override { return kType; }

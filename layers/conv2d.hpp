@@ -1,6 +1,7 @@
 #pragma once
 
 #include "framework/core/window.hpp"
+#include "layers/convolution.hpp"
 #include "layers/init.hpp"
 #include "layers/module.hpp"
 
@@ -42,18 +43,7 @@ class Conv2d : public Module {
   Conv2d(Tensor weight, Tensor bias, Options options);
 
   static constexpr std::string_view kType = "Conv2d";
-  struct Members {
-    Options options;
-    Tensor weight, bias;
-    static void describe(auto& m, auto& member) {
-      member("stride", m.options.stride);
-      member("padding", m.options.padding);
-      member("groups", m.options.groups);
-      member("dilation", m.options.dilation);
-      member("weight", m.weight);
-      member("bias", m.bias);
-    }
-  };
+  using Members = ConvolutionMembers<Options>;
   static Conv2d from(const Members& m) { return {m.weight, m.bias, m.options}; }
   Members members() const { return {options_, weight_, bias_}; }
   std::string_view type() const override { return kType; }

@@ -5,8 +5,22 @@
 
 #include "framework/autograd/tensor.hpp"
 
-// The argument checks of Conv1d and Conv2d.
+// What Conv1d and Conv2d share: members and checks of arguments.
 namespace quantrain {
+
+template <class Options>
+struct ConvolutionMembers {
+  Options options;
+  Tensor weight, bias;
+  static void describe(auto& m, auto& member) {
+    member("stride", m.options.stride);
+    member("padding", m.options.padding);
+    member("groups", m.options.groups);
+    member("dilation", m.options.dilation);
+    member("weight", m.weight);
+    member("bias", m.bias);
+  }
+};
 
 /// Checks the channel counts and groups of a layer.
 /// Throws: ShapeError naming `where` if a channel count or groups is not positive, or groups does

@@ -20,9 +20,10 @@ struct PoolingOptions {
 };
 
 /// The members of the pools with a kernel.
-struct Pool2dMembers {
-  Size2d kernel;
-  PoolingOptions options;
+template <class Kernel, class Options>
+struct PoolMembers {
+  Kernel kernel{};
+  Options options;
   static void describe(auto& m, auto& member) {
     member("kernel", m.kernel);
     member("stride", m.options.stride);
@@ -31,6 +32,7 @@ struct Pool2dMembers {
     member("count_include_pad", m.options.count_include_pad);
   }
 };
+using Pool2dMembers = PoolMembers<Size2d, PoolingOptions>;
 inline Pool2dMembers pool2d_members(const Pool2dOptions& o) {
   return {o.kernel, {o.stride, o.padding, o.ceil_mode, o.count_include_pad}};
 }
@@ -117,18 +119,7 @@ struct Pooling1dOptions {
   bool count_include_pad = false;
 };
 
-/// The members of the pools with a kernel.
-struct Pool1dMembers {
-  int64_t kernel = 0;
-  Pooling1dOptions options;
-  static void describe(auto& m, auto& member) {
-    member("kernel", m.kernel);
-    member("stride", m.options.stride);
-    member("padding", m.options.padding);
-    member("ceil_mode", m.options.ceil_mode);
-    member("count_include_pad", m.options.count_include_pad);
-  }
-};
+using Pool1dMembers = PoolMembers<int64_t, Pooling1dOptions>;
 inline Pool1dMembers pool1d_members(const Pool1dOptions& o) {
   return {o.kernel, {o.stride, o.padding, o.ceil_mode, o.count_include_pad}};
 }

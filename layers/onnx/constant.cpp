@@ -40,7 +40,9 @@ Constant to_constant(const StoredTensor& tensor) {
 
 void FoldBudget::take(int64_t elements) {
   if (elements < 0 || elements > left_)
-    throw Refusal{"constants that are too large, or read too often"};
+    throw Refusal{
+        "constants that are too large, or read too often, for a file of this size "
+        "(OnnxOptions::described_constants is the limit)"};
   left_ -= elements;
 }
 

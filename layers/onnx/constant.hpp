@@ -47,7 +47,7 @@ Constant to_constant(const StoredTensor& tensor);
 
 /// How many elements of constants all nodes may read and make: some, and a multiple of the file's
 /// size. So a small file takes neither memory nor time with a Range of 2^40 elements, or with many
-/// nodes that read the same large constant.
+/// nodes that read the same large constant. The places of a Resize count as elements, too.
 class FoldBudget {
  public:
   FoldBudget(int64_t some, int64_t file_bytes) : left_(some + 8 * file_bytes) {}

@@ -56,7 +56,6 @@ void pad(NodeImport& n) {
     std::iota(order.begin(), order.end(), 0);
     if (rank == 4) order = {0, 2, 3, 1};
     x = importer.ordered(given, order);
-    if (x.storage->axes.size() != rank) throw Refusal{"mixes the samples of a batch"};
     std::vector<int64_t> ours(2 * rank);
     for (size_t k = 0; k < rank; ++k) {
       ours[k] = before[static_cast<size_t>(order[k])];
@@ -64,6 +63,7 @@ void pad(NodeImport& n) {
     }
     layer = make_layer("pad", {.options = {{"pads", ours}, {"value", double{value}}}});
   }
+  if (x.storage->axes.size() != rank) throw Refusal{"mixes the samples of a batch"};
   Value y = importer.function_of(x, std::move(layer));
   y.storage = std::make_shared<Storage>(*x.storage);
   for (size_t i = 1; i < rank; ++i) {
@@ -161,6 +161,7 @@ void resize(NodeImport& n) {
     factor = static_cast<int64_t>(ratio);
     if (axis == 1 && factor != 1) throw Refusal{"of the channels"};
     if (extent > (int64_t{1} << 16) / factor) throw Refusal{"to an extent that is too large"};
+    importer.budget().take(extent * factor);
     for (int64_t i = 0; i < extent * factor; ++i) {
       if (nearest(coordinates, rounding, i, factor, extent) != i / factor)
         throw Refusal{"coordinates " + coordinates + " with rounding " + rounding +
@@ -169,6 +170,7 @@ void resize(NodeImport& n) {
   }
   const Value x =
       importer.ordered(given, rank == 4 ? std::vector<int>{0, 2, 3, 1} : std::vector<int>{0, 2, 1});
+  if (x.storage->axes.size() != rank) throw Refusal{"mixes the samples of a batch"};
   const Size2d scale(factors[2], rank == 4 ? factors[3] : 1);
   Value y = importer.function_of(x, std::make_shared<Upsample>(scale));
   y.storage = std::make_shared<Storage>(*x.storage);

@@ -31,8 +31,8 @@ struct OnnxOptions {
 /// vanish. Network::inputs() has the shapes. Layers are named after their weights ("features.0" has
 /// "features.0.weight"), so PyTorch's names of parameters stay. Shape arithmetic is computed, and
 /// functions that are written as several operators, such as GELU, become one layer.
-/// Initializers become parameters; single numbers in formulas, and constants that stand in for
-/// them, do not.
+/// Initializers become parameters, one for each use; single numbers in formulas, and constants that
+/// stand in for them, do not.
 /// The file is untrusted: see SECURITY.md.
 /// Throws: DataError naming the path and the fault if the file is not valid; DataError that lists
 /// each operator that has no layer here, with the nodes that use it; GraphError like Network().

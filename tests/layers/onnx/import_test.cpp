@@ -241,6 +241,41 @@ TEST_CASE("files that ask for endless work or memory are refused", "[layers][onn
       "onnx");
 }
 
+TEST_CASE("thousands of nodes that resize long axes are refused", "[layers][onnx]") {
+  OnnxParts parts{.nodes = {},
+                  .initializers = {onnx_floats("factors", {4}, {1, 1, 32768, 1})},
+                  .inputs = {onnx_value("x", {-1, 1, 2, 1})},
+                  .outputs = {onnx_value("y", {-1, 1, 65536, 1})}};
+  const std::vector<Proto> options{onnx_attribute("coordinate_transformation_mode", "asymmetric"),
+                                   onnx_attribute("nearest_mode", "floor")};
+  for (int i = 0; i < 40; ++i) {
+    const std::string y = "r" + std::to_string(i), sum = "s" + std::to_string(i);
+    parts.nodes.push_back(onnx_node("Resize", {"x", "", "factors"}, {y}, options));
+    const std::string before = i == 0 ? y : "s" + std::to_string(i - 1);
+    parts.nodes.push_back(onnx_node("Add", {before, y}, {i == 39 ? "y" : sum}));
+  }
+  QUANTRAIN_CHECK_ERROR(imported(parts), DataError, "constants that are too large");
+}
+
+TEST_CASE("padding and resizing what mixes the samples of a batch is refused", "[layers][onnx]") {
+  for (const bool pads : {true, false}) {
+    OnnxParts parts{.nodes = {onnx_node("Reshape", {"x", "shape"}, {"images"})},
+                    .initializers = {onnx_integers("shape", {4}, {-1, 3, 8, 8}),
+                                     onnx_integers("pads", {8}, {0, 0, 1, 1, 0, 0, 1, 1}),
+                                     onnx_floats("factors", {4}, {1, 1, 2, 2})},
+                    .inputs = {onnx_value("x", {-1, 2, 3, 8, 8})},
+                    .outputs = {onnx_value("y", {-1, 3, pads ? 10 : 16, pads ? 10 : 16})}};
+    parts.nodes.push_back(
+        pads ? onnx_node("Pad", {"images", "pads"}, {"y"})
+             : onnx_node("Resize",
+                         {"images", "", "factors"},
+                         {"y"},
+                         {onnx_attribute("coordinate_transformation_mode", "asymmetric"),
+                          onnx_attribute("nearest_mode", "floor")}));
+    QUANTRAIN_CHECK_ERROR(imported(parts), DataError, "mixes the samples of a batch");
+  }
+}
+
 TEST_CASE("batch extents of any kind mean the same", "[layers][onnx]") {
   for (const int64_t batch : {int64_t{-1}, int64_t{1}, int64_t{0}, int64_t{8}}) {
     CAPTURE(batch);
