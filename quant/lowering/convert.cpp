@@ -10,6 +10,7 @@
 #include "framework/core/text_stream.hpp"
 #include "framework/core/text_table.hpp"
 #include "layers/dry_run.hpp"
+#include "layers/network/network.hpp"
 #include "quant/prepare/prepare.hpp"
 #include "quant/prepare/scopes.hpp"
 
@@ -38,6 +39,20 @@ Lowered lower_network(const char* where,
 // An operand that loses so many bits is worth a line. Of 8 bits, it keeps 5.
 constexpr double kManyBits = 3.0;
 
+std::string joined(const std::vector<std::string>& names) {
+  std::string list;
+  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
+  return list;
+}
+
+// What a Network says about itself stays in its metadata.
+void describe(const Network& network, integer::Program& program) {
+  program.metadata = network.metadata();
+  if (!network.classes().empty()) program.metadata["classes"] = joined(network.classes());
+  if (network.inputs().size() == 1 && !network.inputs()[0].feature_names.empty())
+    program.metadata["features"] = joined(network.inputs()[0].feature_names);
+}
+
 std::string bits_text(int bits) { return bits == 0 ? "-" : std::to_string(bits); }
 
 }  // namespace
@@ -49,6 +64,7 @@ IntegerModel convert(Module& net, const Tensor& example) {
 IntegerModel convert(Module& net, const std::vector<Tensor>& examples) {
   Lowered lowered = lower_network("convert", net, examples);
   if (lowered.error != nullptr) std::rethrow_exception(lowered.error);
+  if (const auto* network = dynamic_cast<const Network*>(&net)) describe(*network, lowered.program);
   return IntegerModel(std::move(lowered.program));
 }
 

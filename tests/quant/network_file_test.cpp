@@ -399,6 +399,23 @@ TEST_CASE("saving a loaded network gives the same bytes", "[quant][network]") {
   CHECK(quantrain::test::read_bytes(folder / "a") == quantrain::test::read_bytes(folder / "b"));
 }
 
+TEST_CASE("an integer model keeps what its network says about itself", "[quant][network]") {
+  const AnyNetwork network = networks()[0];
+  Sequential net = made(network);
+  Network traced = trace(net, batch(network, 1, 5));
+  traced.metadata()["made by"] = "a test";
+  traced.set_classes({"zero", "one"});
+  std::vector<NetworkInput> inputs = traced.inputs();
+  inputs[0].feature_names = {"left", "right"};
+  traced.describe_inputs(inputs);
+  prepare_qat(traced, batch(network, 1, 5), config_of_tests(true));
+  train_steps(traced, network, Steps::kSgd, 0, 2);
+  const IntegerModel model = convert(traced, batch(network, 1, 5));
+  CHECK(model.metadata() == std::map<std::string, std::string>{{"made by", "a test"},
+                                                               {"classes", "zero, one"},
+                                                               {"features", "left, right"}});
+}
+
 TEST_CASE("an optimizer made before a trace was prepared does not train without its scales",
           "[quant][network]") {
   const AnyNetwork network = networks()[0];
