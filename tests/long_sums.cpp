@@ -11,8 +11,8 @@ namespace quantrain::test {
 namespace {
 
 constexpr int64_t kMillion = 1'000'000;
-// The longest sum of a convolution (taps * channels) that is checked. It lies just below 33,000,
-// the limit of a quantized layer.
+// The longest sum of a convolution (taps * channels) that is checked. It lies just below
+// 33,155, the limit of a layer with weights of 8 bits.
 constexpr int64_t kMostTaps = 32'768;
 constexpr int64_t kMostResults = 16;  // only the first results of an operation are compared
 

@@ -78,14 +78,11 @@ float weight_scale(
 inline constexpr int64_t kLargestBias = int64_t{1} << 30;
 /// Largest |q_x - zero_x| of activations of up to 8 bits.
 inline constexpr int64_t kLargestDifference = 255;
-/// Longest sum of products that is allowed for every type of narrow-range weights of up to 8 bits:
-/// 33,000 * 255 * 127 < 2^30.
-inline constexpr int64_t kLongestReduction = 33000;
-static_assert(kLongestReduction * kLargestDifference * 127 < kLargestBias);
-/// Longest sum of products that is allowed for weights of this type. Depends on the largest |code|.
+/// Longest sum of products that is allowed for weights of this type: 33,155 for narrow-range
+/// weights of 8 bits, 601,536 of 4 bits, 4,210,752 of 2 bits. It depends on the largest |code|.
 inline int64_t longest_reduction(const QType& weight) {
   const int64_t largest = std::max(weight.qmax(), -weight.qmin());
-  return std::min(kLongestReduction, (kLargestBias - 1) / (kLargestDifference * largest));
+  return (kLargestBias - 1) / (kLargestDifference * largest);
 }
 /// Largest pooling window whose sum of differences q_x - zero_x fits in int32: 2^31 / 255.
 inline constexpr int64_t kLargestWindow = ((int64_t{1} << 31) - 1) / kLargestDifference;

@@ -257,11 +257,9 @@ void Survey::check_weights(const Site& site) {
     throw QuantError(site.path, "weight ", weight.shape(), " has no elements to quantize");
   const WeightConfig& config = site.config->weight;
   // Affine weights exist in simulation only.
-  const bool symmetric = config.scheme == QScheme::kSymmetric;
-  const int64_t longest =
-      symmetric
-          ? longest_reduction({.bits = config.bits, .is_signed = true, .narrow = config.narrow})
-          : kLongestReduction;
+  if (config.scheme != QScheme::kSymmetric) return;
+  const QType type{.bits = config.bits, .is_signed = true, .narrow = config.narrow};
+  const int64_t longest = longest_reduction(type);
   const int64_t length = weight.elements() / weight.dim(0);
   if (length > longest) {
     throw QuantError(site.path,
@@ -269,7 +267,8 @@ void Survey::check_weights(const Site& site) {
                      length,
                      " products are longer than ",
                      longest,
-                     ": an accumulator could overflow");
+                     ": an accumulator could overflow with weights of type ",
+                     type);
   }
 }
 

@@ -12,6 +12,7 @@
 namespace quantrain::quant {
 namespace {
 
+using test::check_on_every_isa;
 using test::check_parity;
 using test::conv_net;
 using test::last_output;
@@ -331,15 +332,22 @@ TEST_CASE("prepare refuses what it cannot quantize, and plugs nothing in", "[qua
   QUANTRAIN_CHECK_ERROR(
       prepare_qat(wrong, example, relu), QuantError, "layer \"2\" has nothing to quantize");
   CHECK(Plugged(wrong).empty());
-  Sequential long_sum{Linear{33001, 2}};
+  Sequential long_sum{Linear{33156, 2}};
   QUANTRAIN_CHECK_ERROR(
-      prepare_qat(long_sum, random_images({1, 33001}, 1), config), QuantError, "33001");
+      prepare_qat(long_sum, random_images({1, 33156}, 1), config), QuantError, "33156");
   Sequential full_range{Linear{32897, 2}};
   QConfig full = config;
   full.model.weight.narrow = false;
   QUANTRAIN_CHECK_ERROR(prepare_qat(full_range, random_images({1, 32897}, 1), full),
                         QuantError,
                         "sums of 32897 products are longer than 32896");
+  QConfig four_bits = config;
+  four_bits.model.weight.bits = 4;
+  Sequential longer{Linear{601537, 1}};
+  QUANTRAIN_CHECK_ERROR(prepare_qat(longer, random_images({1, 601537}, 1), four_bits),
+                        QuantError,
+                        "sums of 601537 products are longer than 601536: an accumulator could "
+                        "overflow with weights of type s4 narrow");
   Sequential no_outputs{Linear{Tensor::zeros({0, 12})}};
   QUANTRAIN_CHECK_ERROR(prepare_qat(no_outputs, random_images({2, 12}, 1), config),
                         QuantError,
@@ -350,12 +358,24 @@ TEST_CASE("prepare refuses what it cannot quantize, and plugs nothing in", "[qua
                         "[0] weight [3, 0] has no elements to quantize");
 }
 
+TEST_CASE("sums may be longer if weights have fewer bits", "[quant][prepare]") {
+  for (const int bits : {4, 2}) {
+    Sequential net{Linear{36864, 3}};
+    const Tensor example = random_images({2, 36864}, 1);
+    QConfig config = QConfig::int8();
+    config.model.weight.bits = bits;
+    prepare_ptq(net, example, config);
+    calibrate(net, example);
+    check_on_every_isa(net, convert(net, example), example, random_images({3, 36864}, 2));
+  }
+}
+
 TEST_CASE("a layer that stays in float has sums of any length", "[quant][prepare]") {
-  Sequential net{Linear{33001, 2}, ReLU{}, Linear{2, 2}};
+  Sequential net{Linear{33156, 2}, ReLU{}, Linear{2, 2}};
   QConfig config = QConfig::int8();
   config.layers["0"] = config.model;
   config.layers["0"].quantize = false;
-  const Tensor example = random_images({2, 33001}, 1);
+  const Tensor example = random_images({2, 33156}, 1);
   prepare_qat(net, example, config);
   CHECK(net(example).shape() == Shape{2, 2});
 }
