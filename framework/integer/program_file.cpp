@@ -387,6 +387,8 @@ int64_t bytes_of(const TensorFile& file) {
   return static_cast<int64_t>(bytes);
 }
 
+}  // namespace
+
 Program program_from(const TensorFile& file,
                      const std::string& where,
                      std::optional<int64_t> limit) {
@@ -410,9 +412,7 @@ Program program_from(const TensorFile& file,
   return program;
 }
 
-}  // namespace
-
-void save_program(const std::string& path, const Program& program) {
+TensorFile tensors_of(const Program& program, const std::string& path) {
   TensorFile file;
   set_format(file, kFormat, kVersion);
   file.metadata["network"] = "";
@@ -438,7 +438,11 @@ void save_program(const std::string& path, const Program& program) {
   });
   file.metadata["network"] = json.text();
   program_from(file, path, std::numeric_limits<int64_t>::max());  // what is saved can be loaded
-  save_safetensors(path, file);
+  return file;
+}
+
+void save_program(const std::string& path, const Program& program) {
+  save_safetensors(path, tensors_of(program, path));
 }
 
 int64_t memory_limit(int64_t file_bytes) { return (int64_t{256} << 20) + 16 * file_bytes; }

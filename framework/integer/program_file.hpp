@@ -7,8 +7,17 @@
 #include <string_view>
 
 #include "framework/integer/program.hpp"
+#include "framework/io/safetensors.hpp"
 
 namespace quantrain::integer {
+
+/// The content of the file that save_program() writes, and the program that such content holds.
+/// `where` names the file in messages.
+/// Throws: as save_program() and load_program(), except for what concerns the file itself.
+TensorFile tensors_of(const Program& program, const std::string& where);
+Program program_from(const TensorFile& file,
+                     const std::string& where,
+                     std::optional<int64_t> memory_limit = {});
 
 /// Writes a safetensors file, completely or not at all. The arrays of the operations are tensors
 /// named by step and member: "0.weight", "0.output.m0", "1.axes.0.index". The file's metadata hold

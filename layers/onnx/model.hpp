@@ -11,7 +11,8 @@
 
 #include "layers/onnx/schema.hpp"
 
-// An ONNX file as plain data. read_model() makes it; nothing here knows how it is encoded.
+// An ONNX file as plain data. read_model() makes it, write_model() writes it; nothing here knows
+// how it is encoded.
 namespace quantrain::onnx {
 
 /// Bytes, and what keeps them alive.
@@ -101,7 +102,9 @@ struct Model {
   std::string path;  ///< for messages
   int64_t ir_version = 0;
   std::string producer;
+  std::string producer_version{};
   std::vector<OperatorSet> operator_sets;
+  std::vector<std::pair<std::string, std::string>> metadata{};
   Graph graph;
   int64_t file_bytes = 0;  ///< of the file and of the external data that were read
 

@@ -1,7 +1,6 @@
 #include "layers/onnx/reader.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -15,9 +14,6 @@
 
 namespace quantrain::onnx {
 namespace {
-
-/// The largest message that protobuf allows.
-constexpr int64_t kMostBytes = std::numeric_limits<int32_t>::max();
 
 /// Of a node. ONNX's own operators have at most 20. A node's attributes are searched one by one.
 constexpr size_t kMostAttributes = 256;
@@ -62,6 +58,10 @@ Model Reader::model() {
     switch (message.field()) {
       case field::Model::kIrVersion: model.ir_version = message.integer(); break;
       case field::Model::kProducerName: model.producer = message.text(); break;
+      case field::Model::kProducerVersion: model.producer_version = message.text(); break;
+      case field::Model::kMetadata:
+        model.metadata.push_back(string_entry(message.message("metadata")));
+        break;
       case field::Model::kOpsetImport:
         model.operator_sets.push_back(operator_set(message.message("an operator set")));
         break;

@@ -4,7 +4,7 @@
 #include <string_view>
 
 // The numbers of the published schema: github.com/onnx/onnx, onnx/onnx.proto (ONNX 1.17). Only the
-// fields that are read; all others are skipped.
+// fields that are read or written; all others are skipped.
 namespace quantrain::onnx {
 
 /// TensorProto.DataType.
@@ -54,10 +54,20 @@ inline constexpr int64_t kMostIrVersion = 13;
 inline constexpr int64_t kLeastOpset = 7;
 inline constexpr int64_t kMostOpset = 25;
 
+/// The largest file that protobuf allows.
+inline constexpr int64_t kMostBytes = (int64_t{1} << 31) - 1;
+
 namespace field {
 
 struct Model {
-  enum : uint32_t { kIrVersion = 1, kProducerName = 2, kGraph = 7, kOpsetImport = 8 };
+  enum : uint32_t {
+    kIrVersion = 1,
+    kProducerName = 2,
+    kProducerVersion = 3,
+    kGraph = 7,
+    kOpsetImport = 8,
+    kMetadata = 14,
+  };
 };
 struct OperatorSet {
   enum : uint32_t { kDomain = 1, kVersion = 2 };

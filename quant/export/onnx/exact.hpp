@@ -1,0 +1,54 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "framework/integer/program.hpp"
+#include "layers/onnx/graph_builder.hpp"
+#include "quant/export/onnx/values.hpp"
+
+namespace quantrain::onnx_export {
+
+/// How an initializer holds the weights of a step, for load_exported_onnx().
+enum class WeightOrder {
+  kConvolution,  ///< [O, C / groups, KH, KW]
+  kMatrix,       ///< [inputs, outputs]
+  kTransposed,   ///< [outputs, inputs]
+};
+
+struct StoredWeights {
+  size_t step = 0;
+  std::string initializer;
+  WeightOrder order = WeightOrder::kConvolution;
+};
+
+/// What the forms of operations add to.
+struct Export {
+  const integer::Program& program;
+  onnx::GraphBuilder& graph;
+  Values& values;
+  int64_t opset;
+  bool int4_weights = false;
+  std::vector<StoredWeights> weights{};
+  size_t position = 0;  ///< of the step that is being exported
+};
+
+/// Adds the operators of a step, which compute the engine's integers.
+void add_exact(Export& out, const integer::Step& step);
+
+// Parts that other forms share.
+
+/// Before the first element and after the last one, as ONNX's attribute pads. Rows and columns
+/// that no window reads are left out.
+std::vector<int64_t> pads(const kernels::Conv2dShape& s);
+std::vector<onnx::Attribute> window_attributes(const kernels::Conv2dShape& s);
+Form input_image(const kernels::Conv2dShape& s);
+Form output_image(const kernels::Conv2dShape& s);
+/// The weights in another order.
+std::vector<int8_t> ordered_weights(const SharedArray<int8_t>& weights,
+                                    const kernels::Conv2dShape& s,
+                                    WeightOrder order);
+/// An image form that all values have in a tensor; else the program's order with these dims.
+Form common_form(const Export& out, const std::vector<int>& values, const Form& otherwise);
+
+}  // namespace quantrain::onnx_export
