@@ -35,21 +35,19 @@ void exact_add(Export& out, const integer::QuantizedAdd& op, const std::vector<i
   out.values.set(y, form, rounding_shift(out.graph, sum, std::move(shift)));
 }
 
-// docs/quantization.md (25)
-void exact_mul(Export& out, const integer::QuantizedMul& op, int a, int b, int y) {
-  Form form = out.values.first_form(a);
-  Form factors{.dims = {op.channels}};
+std::pair<Form, Form> mul_forms(const Export& out, const integer::QuantizedMul& op, int a, int b) {
+  const Form& form = out.values.first_form(a);
   const bool is_image =
       form.channels_first && form.dims[0] == op.channels && form.dims[1] * form.dims[2] == op.rows;
-  if (is_image) {
-    factors = image_form(1, 1, op.channels);
-  } else if (op.rows == 1) {
-    form = common_form(out, {a, b}, {.dims = {op.channels}});
-    factors = form;
-  } else {
-    form = {.dims = {op.rows, op.channels}};
-    factors = {.dims = {1, op.channels}};
-  }
+  if (is_image) return {form, image_form(1, 1, op.channels)};
+  if (op.rows > 1) return {{.dims = {op.rows, op.channels}}, {.dims = {1, op.channels}}};
+  const Form both = common_form(out, {a, b}, {.dims = {op.channels}});
+  return {both, both};
+}
+
+// docs/quantization.md (25)
+void exact_mul(Export& out, const integer::QuantizedMul& op, int a, int b, int y) {
+  const auto [form, factors] = mul_forms(out, op, a, b);
   const std::string x = difference(out.graph, out.values.get(a, form), op.zero_a);
   const std::string w = difference(out.graph, out.values.get(b, factors), op.zero_b);
   const std::string codes = requantize(out.graph,

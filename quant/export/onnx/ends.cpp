@@ -142,7 +142,9 @@ void add_outputs(Export& out, const OnnxExportOptions& options) {
     std::vector<int64_t> dims = end.dims;
     ElementType type = ElementType::kFloat;
     switch (options.output) {
-      case OnnxOutput::kReal: x = reals(out, value, end, x); break;
+      case OnnxOutput::kReal:
+        if (!out.reals.contains(ids[i])) x = reals(out, value, end, x);
+        break;
       case OnnxOutput::kIntegers: type = integer_type(value); break;
       case OnnxOutput::kClasses:
         if (dims.empty())

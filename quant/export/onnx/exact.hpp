@@ -1,6 +1,8 @@
 #pragma once
 
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/integer/program.hpp"
@@ -30,7 +32,8 @@ struct Export {
   int64_t opset;
   bool int4_weights = false;
   std::vector<StoredWeights> weights{};
-  size_t position = 0;  ///< of the step that is being exported
+  std::set<int> reals{};  ///< accumulators that are held as floats, in real units
+  size_t position = 0;    ///< of the step that is being exported
 };
 
 /// Adds the operators of a step, which compute the engine's integers.
@@ -48,6 +51,8 @@ Form output_image(const kernels::Conv2dShape& s);
 std::vector<int8_t> ordered_weights(const SharedArray<int8_t>& weights,
                                     const kernels::Conv2dShape& s,
                                     WeightOrder order);
+/// The forms of a multiplication's operands, which broadcast to each other.
+std::pair<Form, Form> mul_forms(const Export& out, const integer::QuantizedMul& op, int a, int b);
 /// An image form that all values have in a tensor; else the program's order with these dims.
 Form common_form(const Export& out, const std::vector<int>& values, const Form& otherwise);
 

@@ -45,11 +45,12 @@ onnx::Model onnx_model(const integer::Program& program, const OnnxExportOptions&
              .values = values,
              .opset = opset(options),
              .int4_weights = options.int4_weights};
+  const bool gives_reals = options.output == OnnxOutput::kReal && !options.all_steps;
   add_inputs(out, options);
   for (const integer::Step& step : program.steps) {
     const std::string& name = program.value(step.output).name;
     graph.set_scope(name.empty() ? "step" + std::to_string(out.position) : name);
-    if (options.form == OnnxForm::kExact || !add_qdq(out, step)) add_exact(out, step);
+    if (options.form == OnnxForm::kExact || !add_qdq(out, step, gives_reals)) add_exact(out, step);
     ++out.position;
   }
   add_outputs(out, options);

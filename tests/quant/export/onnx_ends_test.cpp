@@ -29,7 +29,7 @@ integer::Program image_program() {
 }
 
 /// Raw values in and around the input's range.
-std::vector<float> raw_values(const integer::Value& value, int64_t samples) {
+std::vector<float> values_around_range(const integer::Value& value, int64_t samples) {
   Random random(5);
   std::vector<float> x(static_cast<size_t>(samples * value.shape.elements()));
   const Range range = value.params->float_range();
@@ -43,7 +43,7 @@ std::vector<float> raw_values(const integer::Value& value, int64_t samples) {
 
 /// [N, H, W, C] as [N, C, H, W].
 template <class T>
-std::vector<T> channels_first(const std::vector<T>& x, int64_t pixels, int64_t channels) {
+std::vector<T> with_channels_first(const std::vector<T>& x, int64_t pixels, int64_t channels) {
   std::vector<T> y(x.size());
   const auto of = [](int64_t i) { return static_cast<size_t>(i); };
   for (int64_t i = 0; i < std::ssize(x); ++i) {
@@ -61,7 +61,7 @@ TEST_CASE("an exported file takes raw values and gives the engine's reals and cl
   constexpr int64_t kN = 7;
   const integer::Program program = image_program();
   const IntegerModel model{integer::Program(program)};
-  const std::vector<float> x = raw_values(program.value(program.inputs[0]), kN);
+  const std::vector<float> x = values_around_range(program.value(program.inputs[0]), kN);
   std::vector<float> y(kN * 6 * 3 * 5);
   y.resize(static_cast<size_t>(kN * model.output_size()));
   model.run(x, y, Outside::kSaturate);
@@ -69,8 +69,8 @@ TEST_CASE("an exported file takes raw values and gives the engine's reals and cl
   model.classify(x, classes, Outside::kSaturate);
   const std::vector<int64_t> indices(classes.begin(), classes.end());
   const Shape& out = program.value(program.outputs[0]).shape;
-  const std::vector<float> x_first = channels_first(x, 20, 3);
-  const std::vector<float> y_first = channels_first(y, out[0] * out[1], 6);
+  const std::vector<float> x_first = with_channels_first(x, 20, 3);
+  const std::vector<float> y_first = with_channels_first(y, out[0] * out[1], 6);
   for (const OnnxForm form : {OnnxForm::kExact, OnnxForm::kQdq}) {
     cases.add<float, float>(onnx_model(program, {.form = form}),
                             {kN, 3, 5, 4},
@@ -105,7 +105,7 @@ TEST_CASE("an exported file gives the reals of codes, and the lowest of equal cl
                                y)};
   constexpr int64_t kN = 20;
   const IntegerModel model{integer::Program(b.program)};
-  const std::vector<float> values = raw_values(b.program.value(0), kN);
+  const std::vector<float> values = values_around_range(b.program.value(0), kN);
   std::vector<float> reals(values.size());
   model.run(values, reals, Outside::kSaturate);
   std::vector<int32_t> classes(kN * 9);
@@ -114,12 +114,12 @@ TEST_CASE("an exported file gives the reals of codes, and the lowest of equal cl
   OnnxCases cases;
   cases.add<float, float>(onnx_model(b.program),
                           {kN, 5, 9},
-                          channels_first(values, 9, 5),
+                          with_channels_first(values, 9, 5),
                           {kN, 5, 9},
-                          channels_first(reals, 9, 5));
+                          with_channels_first(reals, 9, 5));
   cases.add<float, int64_t>(onnx_model(b.program, {.output = OnnxOutput::kClasses}),
                             {kN, 5, 9},
-                            channels_first(values, 9, 5),
+                            with_channels_first(values, 9, 5),
                             {kN, 9},
                             indices);
   CHECK(cases.run() == "");
@@ -130,7 +130,7 @@ TEST_CASE("sums that use the whole range of int32 are shifted without overflow",
   integer::test::Builder b;
   const QParams x{{.bits = 8}, -1, {1.0f}, {0}};
   const int input = b.input({1}, x);
-  integer::QuantizedProduct product{.zero_x = 0, .weight_bits = 8};
+  integer::QuantizedProduct product;
   product.weight = SharedArray<int8_t>(std::vector<int8_t>{127, -127, 127, -127});
   constexpr int32_t kMost = std::numeric_limits<int32_t>::max() - 127 * 255;
   product.bias = SharedArray<int32_t>(std::vector<int32_t>{kMost, -kMost, kMost, -kMost});

@@ -27,17 +27,19 @@ inline std::string onnx_runtime() {
 /// Files of networks, their inputs, and the outputs that the engine computes.
 class OnnxCases {
  public:
-  /// Adds a network that computes its integers from codes; with steps, all values are compared.
+  /// Adds a network that computes its integers from codes; with all_steps, all values are compared.
+  /// more: entries of the case, see onnx_run.js.
   void add(const integer::Program& program,
            int64_t samples,
            OnnxExportOptions options = {},
-           const std::vector<std::string>& levels = {"disabled", "all"}) {
+           const nlohmann::json& more = nlohmann::json::object()) {
     options.input = OnnxInput::kCodes;
     options.output = OnnxOutput::kIntegers;
     options.layout = OnnxLayout::kChannelsLast;
     const std::string name = "net" + std::to_string(cases_.size());
     onnx::write_model(folder_ / (name + ".onnx"), onnx_model(program, options));
-    nlohmann::json test{{"model", folder_ / (name + ".onnx")}, {"optimize", levels}};
+    nlohmann::json test{{"model", folder_ / (name + ".onnx")}, {"optimize", {"disabled", "all"}}};
+    test.update(more);
     const IntegerModel model{integer::Program(program)};
     const std::vector<uint8_t> codes = random_samples(program, samples, 1);
     std::vector<const uint8_t*> inputs;
@@ -89,23 +91,30 @@ class OnnxCases {
            const std::vector<int64_t>& x_dims,
            std::span<const X> x,
            const std::vector<int64_t>& y_dims,
-           std::span<const Y> y) {
+           std::span<const Y> y,
+           const nlohmann::json& more = nlohmann::json::object()) {
     const std::string name = "net" + std::to_string(cases_.size());
     onnx::write_model(folder_ / (name + ".onnx"), model);
     nlohmann::json test{{"model", folder_ / (name + ".onnx")}, {"optimize", {"disabled", "all"}}};
+    test.update(more);
     test["inputs"]["input"] = put(name + "x", x_dims, x);
     test["outputs"]["output"] = put(name + "y", y_dims, y);
     cases_.push_back(std::move(test));
   }
 
-  /// Runs all. Returns an empty string if everything is equal, else what differs.
-  std::string run() const {
+  std::string path(const std::string& name) const { return folder_ / name; }
+
+  /// Runs all. Returns an empty string if everything is equal, else what differs. printed, if not
+  /// null: what the script prints.
+  std::string run(std::string* printed = nullptr) const {
     std::ofstream(folder_ / "cases.json") << nlohmann::json(cases_).dump();
     const std::string log = folder_ / "log";
     const std::string command = std::string("node ") + QUANTRAIN_TEST_DATA +
                                 "/../quant/export/onnx_run.js " + (folder_ / "cases.json") + " " +
                                 onnx_runtime() + " >" + log + " 2>&1";
-    return std::system(command.c_str()) == 0 ? "" : contents(log);
+    const bool equal = std::system(command.c_str()) == 0;
+    if (printed != nullptr) *printed = contents(log);
+    return equal ? "" : contents(log);
   }
 
  private:
