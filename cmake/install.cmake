@@ -41,6 +41,9 @@ install(DIRECTORY ${folders}
         COMPONENT dev
         FILES_MATCHING PATTERN "*.hpp"
         ${not_installed})
+if(QUANTRAIN_PROGRAM)
+  install(TARGETS quantrain_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
+endif()
 set(doc_dir ${CMAKE_INSTALL_DATADIR}/doc/quantrain)
 install(FILES LICENSE DESTINATION ${doc_dir} COMPONENT dev)
 # The guide, the other pages and the examples. Their links are adapted to the installed folders.

@@ -1,5 +1,5 @@
-# CPack makes three Debian packages from the preset `packages`: libquantrain-runtime and libquantrain with the shared
-# libraries, and libquantrain-dev with everything else. dpkg-shlibdeps (package dpkg-dev) finds the dependencies of the
+# CPack makes four Debian packages from the preset `packages`: libquantrain-runtime and libquantrain with the shared
+# libraries, quantrain with the program, and libquantrain-dev with everything else. dpkg-shlibdeps (package dpkg-dev) finds the dependencies of the
 # shared libraries.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME quantrain)
@@ -8,6 +8,9 @@ set(CPACK_PACKAGE_CONTACT "the maintainers of quantrain <quantrain@localhost>")
 set(CPACK_PACKAGING_INSTALL_PREFIX ${CMAKE_INSTALL_PREFIX})
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_ALL runtime training dev)
+if(QUANTRAIN_PROGRAM)
+  list(APPEND CPACK_COMPONENTS_ALL program)
+endif()
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
 set(CPACK_DEBIAN_PACKAGE_SECTION libs)
@@ -21,6 +24,10 @@ set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "Runs integer networks that quantrain ma
 set(CPACK_DEBIAN_TRAINING_PACKAGE_NAME libquantrain)
 set(CPACK_DEBIAN_TRAINING_PACKAGE_DEPENDS "libquantrain-runtime ${exactly}")
 set(CPACK_COMPONENT_TRAINING_DESCRIPTION "Trains neural networks with quantization awareness and converts them to integers")
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME quantrain)
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_DEPENDS "libquantrain-runtime ${exactly}, libquantrain ${exactly}")
+set(CPACK_COMPONENT_PROGRAM_DESCRIPTION "Makes integer networks for devices of trained networks")
 set(CPACK_DEBIAN_DEV_PACKAGE_NAME libquantrain-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEV_PACKAGE_SHLIBDEPS OFF)

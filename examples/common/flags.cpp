@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <iostream>
 #include <system_error>
+#include <utility>
 
 #include "framework/core/error.hpp"
 #include "framework/core/file.hpp"
@@ -72,6 +73,8 @@ void add_flags(CLI::App& app, const std::string& data, Flags& flags) {
                  "each reported time is the median of this many calls")
       ->check(CLI::Range(1, 1'000'000));
   app.add_option("--save", flags.save, "write the integer model to this file");
+  app.add_option(
+      "--network", flags.network, "write the network trained with quantization to this file");
   app.add_option("--frozen-epochs",
                  flags.frozen_epochs,
                  "freeze ranges and batch norms in the last N passes of training with quantization")
@@ -104,15 +107,21 @@ std::optional<Flags> parse_flags(int argc, const char* const* argv, const Comman
   } catch (const CLI::ParseError& error) {
     throw DataError("flags", error.what());
   }
-  if (same_file(flags.save, flags.report)) {
-    throw DataError("flags", "--save and --report name the same file: ", flags.save);
+  const std::pair<const char*, const std::string*> files[] = {
+      {"--save", &flags.save}, {"--network", &flags.network}, {"--report", &flags.report}};
+  for (const auto& [name, path] : files) {
+    for (const auto& [other, its_path] : files) {
+      if (path != its_path && same_file(*path, *its_path))
+        throw DataError("flags", name, " and ", other, " name the same file: ", *path);
+    }
   }
   if (flags.checkpoint.empty() && (flags.resume || flags.checkpoint_every > 0)) {
     throw DataError(
         "flags", flags.resume ? "--resume" : "--checkpoint-every", " needs --checkpoint FOLDER");
   }
-  if (!flags.save.empty()) check_writable(flags.save);
-  if (!flags.report.empty()) check_writable(flags.report);
+  for (const auto& [name, path] : files) {
+    if (!path->empty()) check_writable(*path);
+  }
   return flags;
 }
 

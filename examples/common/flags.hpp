@@ -23,6 +23,7 @@ struct Flags {
   int activation_bits = 8;       ///< of the hidden layers; the input has 8
   int timing_calls = 200;        ///< a reported time is the median of this many calls
   std::string save = {};         ///< where the integer model goes; empty: nowhere
+  std::string network = {};      ///< where the trained, prepared network goes; empty: nowhere
   std::string report = {};       ///< where the JSON report goes; empty: nowhere
   int64_t frozen_epochs = 0;     ///< last epochs of QAT, with frozen ranges and batch norms
   std::string checkpoint = {};   ///< folder of checkpoints; empty: none

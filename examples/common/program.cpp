@@ -17,6 +17,8 @@
 #include "layers/evaluate.hpp"
 #include "layers/evaluation_mode.hpp"
 #include "layers/init.hpp"
+#include "layers/network/network_file.hpp"
+#include "layers/network/trace.hpp"
 #include "layers/state.hpp"
 #include "layers/summary.hpp"
 #include "quant/analysis/parity.hpp"
@@ -204,6 +206,7 @@ void train_and_convert(const Program& program, const Flags& flags) {
   std::map<std::string, std::string> metadata;
   if (task.deploy) metadata = task.deploy(model);
   if (!flags.save.empty()) model.save(flags.save, metadata);
+  if (!flags.network.empty()) save_network(trace(qat_net, task.example), flags.network);
   if (!flags.report.empty()) write_file(flags.report, to_json(report));
 }
 

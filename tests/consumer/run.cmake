@@ -74,6 +74,17 @@ if(checked LESS 50)
   message(FATAL_ERROR "only ${checked} links were found in share/doc/quantrain")
 endif()
 
+# The program is installed with its manual page and completions, and finds its libraries.
+if(EXISTS ${BUILD}/tools/quantrain.1)
+  prints_version(${WORK}/prefix/bin/quantrain --version)
+  foreach(file man/man1/quantrain.1 bash-completion/completions/quantrain zsh/site-functions/_quantrain
+          fish/vendor_completions.d/quantrain.fish)
+    if(NOT EXISTS ${WORK}/prefix/share/${file})
+      message(FATAL_ERROR "share lacks ${file}")
+    endif()
+  endforeach()
+endif()
+
 project_on_package(build ${SOURCE})
 run(${WORK}/build/framework_consumer)
 prints_version(${WORK}/build/consumer)

@@ -3,6 +3,8 @@
 #include <string>
 
 #include "framework/integer/integer_model.hpp"
+#include "layers/network/network_file.hpp"
+#include "quant/lowering/convert.hpp"
 #include "tests/catch.hpp"
 #include "tests/examples/workplace.hpp"
 
@@ -111,6 +113,16 @@ TEST_CASE("the saved model is the same byte for byte at any number of threads", 
     }
     CHECK(place.read("model1") == place.read("model2"));
   }
+}
+
+TEST_CASE("--network keeps the network that was trained with quantization", "[examples]") {
+  const Workplace place;
+  REQUIRE(place.run("mnist_mlp",
+                    std::string(kQuick) + "--save '" + place.path("model") + "' --network '" +
+                        place.path("network") + '\'') == 0);
+  Network net = load_network(place.path("network"));
+  CHECK(quant::convert(net, net.example()).hash() ==
+        IntegerModel::load(place.path("model")).hash());
 }
 
 TEST_CASE("a model has the numbers of bits that the flags ask for", "[examples]") {

@@ -42,7 +42,7 @@ done
 if [[ $data == /usr/share/datasets/fashion-mnist ]]; then need_packages "${demo_packages[@]}"; fi
 IFS=, read -ra networks <<<"$networks"
 IFS=, read -ra bits <<<"$bits"
-build "${networks[@]}" export_c99 c99_programs
+build "${networks[@]}" quantrain_program c99_programs
 programs=$root/build/release/examples
 work=$root/build/c99/proof
 rm -rf "$work" && mkdir -p "$work"
@@ -58,7 +58,7 @@ images() { run_program "$1" "$root/tests/proofs/c99/images.c" "$2" images "$2/ex
 # make_network NETWORK BITS FOLDER: trains and exports the network, and writes what the engine computes
 make_network() {
   "$programs/$1" --data "$data" --limit 2000 --epochs 1 --qat-epochs 1 --weight-bits "$2" --timing-calls 1 --save "$3/model" &&
-    "$programs/export_c99" "$3/model" --output "$3" --name network --test "$board" --data "$data" &&
+    "$root/build/release/tools/quantrain" export "$3/model" --to c99 --output "$3" --name network --test "$board" --data "$data" &&
     "$programs/c99_programs" expected "$3/model" "$data" "$images" "$3/expected"
 }
 # check_network NETWORK BITS: compares the network's results on all targets

@@ -50,6 +50,7 @@ for suite in "${suites[@]}"; do
   run "$clean" 'cd /root && g++ -std=c++20 -O2 consumer/framework.cpp $(pkg-config --cflags --libs quantrain) -o fit && ./fit'
   run "$clean" 'cd /root && echo >headers.cpp && cmake -S consumer -B build && cmake --build build && build/consumer | grep "^quantrain "'
   run "$clean" 'cd /root && cmake -S consumer/runtime -B build_runtime -D THREADS=ON && cmake --build build_runtime && build_runtime/runtime_consumer'
+  run "$clean" 'quantrain --version | grep "^quantrain " && test -s /usr/share/man/man1/quantrain.1'
   echo "  programs by pkg-config and by CMake are built and run"
 done
 echo "All of it holds."

@@ -1,0 +1,266 @@
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "framework/data/npy.hpp"
+#include "framework/integer/integer_model.hpp"
+#include "tests/tools/program.hpp"
+
+namespace quantrain {
+namespace {
+
+using Json = nlohmann::json;
+using test::bench;
+using test::Ended;
+
+struct Kind {
+  const char* name;
+  std::string path;
+  bool is_float;    ///< a network of floats
+  bool has_layers;  ///< floats or prepared
+  std::string data;
+};
+
+std::vector<Kind> kinds() {
+  return {{"onnx", test::kExports + "ds_cnn.onnx", true, true, "big"},
+          {"float", "float.safetensors", true, true, "big"},
+          {"prepared", "prepared.safetensors", false, true, "big"},
+          {"integer", "integer.safetensors", false, false, "big"},
+          {"tflite", test::kTflite, false, false, "small"}};
+}
+
+/// D of every kind that holds images.
+std::vector<std::string> data_of(const std::string& folder) {
+  const std::string labels = " --target " + folder + "/labels.npy";
+  return {folder + "/idx",
+          folder + "/images.npy" + labels,
+          folder + "/nchw.npy" + labels,
+          folder + "/png",
+          folder + "/images.bin" + labels};
+}
+
+Ended runs(const std::string& arguments, int status) {
+  Ended ended = bench().run(arguments);
+  INFO(arguments << "\n" << ended.out << ended.err);
+  CHECK(ended.status == status);
+  CHECK(ended.err.empty() == (status == 0));
+  return ended;
+}
+
+Json json_of(const std::string& arguments) {
+  const Ended ended = runs(arguments + " --json", 0);
+  INFO(arguments);
+  REQUIRE_NOTHROW(Json::parse(ended.out));
+  return Json::parse(ended.out);
+}
+
+}  // namespace
+
+TEST_CASE("info, plan and bench work on every kind of model", "[tools]") {
+  for (const Kind& kind : kinds()) {
+    INFO(kind.name);
+    const Json info = json_of("info " + kind.path);
+    CHECK(info.at("ram_bytes").get<int64_t>() > 0);
+    CHECK(info.at("flash_bytes").get<int64_t>() > 0);
+    CHECK(info.at("layers").size() > 3);
+    CHECK(info.at("inputs")[0].at("shape").size() == 3);
+    CHECK(json_of("plan " + kind.path).at("ram_bytes") == info.at("ram_bytes"));
+    const Json times = json_of("bench " + kind.path + " --batch 1,2 --threads 1,2 --calls 1");
+    CHECK(times.at("calls").size() == 4);
+    CHECK_FALSE(times.at("layers").empty());
+  }
+}
+
+TEST_CASE("run, quantize, finetune and diagnose work on every kind of data", "[tools]") {
+  for (const Kind& kind : kinds()) {
+    for (const std::string& data : data_of(kind.data)) {
+      const std::string both = kind.path + " --data " + data;
+      const Json result = json_of("run " + both + " --output classes.csv");
+      CHECK(result.at("samples") == test::Bench::kSamples);
+      CHECK(result.at("accuracy").get<double>() >= 0.0);
+      const std::string table = test::text_of(bench().at("classes.csv"));
+      CHECK(std::count(table.begin(), table.end(), '\n') == test::Bench::kSamples + 1);
+    }
+    // The readers are the same for all verbs: the others see two kinds of data.
+    for (const std::string& data : {data_of(kind.data)[0], data_of(kind.data)[3]}) {
+      const std::string both = kind.path + " --data " + data;
+      runs("quantize " + both, kind.is_float ? 0 : 1);
+      runs("diagnose " + both + " --samples 8", kind.has_layers ? 0 : 1);
+      runs("finetune " + both + " --steps 1", kind.has_layers ? 0 : 1);
+    }
+  }
+}
+
+TEST_CASE("run gives the outputs that PyTorch gave, from either layout", "[tools]") {
+  const Json all = Json::parse(test::text_of(test::kExports + "networks.json"));
+  const auto x = all.at("ds_cnn").at("x").at("values").get<std::vector<float>>();
+  const auto y = all.at("ds_cnn").at("y").at("values").get<std::vector<float>>();
+  // One channel: the values are the same in both layouts.
+  for (const std::string shape : {"(2, 13, 10, 1)", "(2, 1, 13, 10)"}) {
+    test::write_bytes(bench().at("x.npy"), test::npy("<f4", shape, test::bytes_of(x)));
+    runs("run " + test::kExports + "ds_cnn.onnx --data x.npy --as outputs --output y.npy", 0);
+    const std::vector<float> outputs = read_npy(bench().at("y.npy")).floats();
+    REQUIRE(outputs.size() == y.size());
+    for (size_t i = 0; i < y.size(); ++i)
+      CHECK_THAT(outputs[i], Catch::Matchers::WithinAbs(static_cast<double>(y[i]), 1e-4));
+  }
+}
+
+TEST_CASE("run gives the engine's integers, of an integer model and its network", "[tools]") {
+  const auto model = IntegerModel::load(bench().at("integer.safetensors"));
+  const std::vector<uint8_t> codes = test::read_bytes(bench().at("big/images.bin"));
+  std::vector<int32_t> expected(static_cast<size_t>(test::Bench::kSamples * model.output_size()));
+  model.run_codes(codes, std::span<int32_t>(expected));
+  for (const std::string name : {"integer", "prepared"}) {
+    for (const std::string data : {"big/images.bin", "big/nchw.npy"}) {
+      runs("run " + name + ".safetensors --data " + data + " --as integers --output i.npy", 0);
+      CHECK(read_npy(bench().at("i.npy")).labels() == expected);
+    }
+  }
+}
+
+TEST_CASE("compare finds no difference between a prepared network and its integers", "[tools]") {
+  const Json same = json_of("compare prepared.safetensors integer.safetensors --data big/idx");
+  CHECK(same.at("layers").size() > 3);
+  for (const Json& layer : same.at("layers")) {
+    INFO(layer);
+    CHECK((layer.at("codes_that_differ").is_null() || layer.at("codes_that_differ") == 0));
+  }
+  CHECK(same.at("other_classes") == 0);
+}
+
+TEST_CASE("compare takes any two kinds of models", "[tools]") {
+  const std::vector<Kind> all = kinds();
+  for (size_t i = 0; i < all.size(); ++i) {
+    for (size_t j = 0; j < all.size(); ++j) {
+      const bool fit = all[i].data == all[j].data;
+      const std::string call = "compare " + all[i].path + ' ' + all[j].path + " --data " +
+                               all[i].data + "/images.bin --samples 4";
+      if (!fit) {
+        runs(call, 1);
+        continue;
+      }
+      const Json result = json_of(call);
+      const bool deployed_alike = !all[i].is_float && !all[j].is_float;
+      // Layers before the outputs are compared, too: all kinds name them alike.
+      CHECK(result.at("layers").size() > 3);
+      for (const Json& layer : result.at("layers")) {
+        INFO(call << '\n' << layer);
+        const Json& ratio = layer.at("signal_to_noise");
+        if (deployed_alike || all[i].is_float == all[j].is_float) CHECK(ratio.is_null());
+        if (!ratio.is_null()) CHECK(ratio.get<double>() > 20.0);
+      }
+    }
+  }
+}
+
+TEST_CASE("a table is read by its columns, and words are classes", "[tools]") {
+  const std::string call = "run " + test::kExports + "mlp.onnx --data table.csv";
+  CHECK(json_of(call + " --target kind").at("accuracy").get<double>() >= 0.0);
+  CHECK(json_of(call + " --columns a,b,c,d,e,f,g,h,i").at("samples") == test::Bench::kSamples);
+  runs("quantize " + test::kExports +
+           "mlp.onnx --data table.csv --target kind --output mlp.safetensors --network mlp.net",
+       0);
+  // The columns and classes are in the files now.
+  CHECK(json_of("info mlp.safetensors").at("classes") == Json({"left", "middle", "right"}));
+  CHECK(json_of("run mlp.safetensors --data table.csv").at("samples") == test::Bench::kSamples);
+  CHECK(json_of("run mlp.net --data table.csv --target kind").contains("accuracy"));
+}
+
+TEST_CASE("mean and deviation are kept in what quantize writes", "[tools]") {
+  const std::string means = " --mean 0.25 --deviation 0.5";
+  runs("quantize float.safetensors --data big/png --output m.safetensors --network m.net" + means,
+       0);
+  const Json info = json_of("info m.safetensors");
+  CHECK_THAT(info.at("inputs")[0].at("low").get<double>(), Catch::Matchers::WithinAbs(-0.5, 0.01));
+  CHECK_THAT(info.at("inputs")[0].at("high").get<double>(), Catch::Matchers::WithinAbs(1.5, 0.01));
+  // The integers agree with the network of floats only if both see the same normalization.
+  const Json result = json_of("compare float.safetensors m.safetensors --data big/png" + means);
+  for (const Json& layer : result.at("layers"))
+    CHECK(layer.at("signal_to_noise").get<double>() > 20.0);
+  CHECK(json_of("compare float.safetensors m.safetensors --data big/png") == result);
+  CHECK(json_of("compare m.net m.safetensors --data big/png").at("other_classes") == 0);
+}
+
+TEST_CASE("export writes C that computes the engine's integers", "[tools]") {
+  const std::string to = " --to c99 --output . ";
+  runs("export integer.safetensors --name a --test 5 --data big/png" + to, 0);
+  runs("export prepared.safetensors --name b --test 5" + to, 0);
+  runs("export " + test::kTflite + " --name c --test 5" + to, 0);
+  for (const std::string name : {"a", "b", "c"}) {
+    const Ended ended =
+        bench().run("--version", "cc -std=c99 -O1 " + name + "_test.c -o t && ./t && ");
+    INFO(ended.err);
+    CHECK_THAT(ended.out, test::ContainsSubstring("5 of 5 equal"));
+  }
+}
+
+TEST_CASE("finetune learns, goes on from a checkpoint, and writes log and curves", "[tools]") {
+  const std::string call =
+      "finetune float.safetensors --data big/idx --bits 4 --epochs 2 --batch 8 --lr 0.003 ";
+  runs(call + "--checkpoint one --log one.jsonl --page one.html --output one.safetensors", 0);
+  CHECK(test::text_of(bench().at("one.jsonl")).find("\"epoch\"") != std::string::npos);
+  CHECK(test::text_of(bench().at("one.html")).find("<svg") != std::string::npos);
+  const Json info = json_of("info one.safetensors");
+  bool has_four = false;
+  for (const Json& layer : info.at("layers")) has_four = has_four || layer.at("weight_bits") == 4;
+  CHECK(has_four);
+  // The same call again, from its checkpoints, gives the same file.
+  runs(call + "--checkpoint one --resume --output two.safetensors", 0);
+  CHECK(test::read_bytes(bench().at("one.safetensors")) ==
+        test::read_bytes(bench().at("two.safetensors")));
+}
+
+TEST_CASE("help, completions and the manual page name every verb and flag", "[tools]") {
+  const std::string help = runs("--help", 0).out;
+  const std::string man = runs("man", 0).out;
+  std::vector<std::string> scripts;
+  for (const std::string shell : {"bash", "zsh", "fish"})
+    scripts.push_back(runs("completion " + shell, 0).out);
+  int64_t flags = 0;
+  for (const std::string verb : {"info",
+                                 "plan",
+                                 "quantize",
+                                 "finetune",
+                                 "diagnose",
+                                 "run",
+                                 "compare",
+                                 "export",
+                                 "bench",
+                                 "completion",
+                                 "man"}) {
+    CHECK_THAT(help, test::ContainsSubstring("\n  " + verb + " "));
+    const std::string own = runs(verb + " --help", 0).out;
+    CHECK_THAT(own, test::ContainsSubstring("Example:\n  quantrain " + verb));
+    for (size_t at = own.find("\n  --"); at != std::string::npos; at = own.find("\n  --", at + 1)) {
+      const std::string flag = own.substr(at + 5, own.find_first_of(" \n", at + 5) - at - 5);
+      INFO(verb << " --" << flag);
+      ++flags;
+      std::string escaped = flag;
+      for (size_t i = escaped.find('-'); i != std::string::npos; i = escaped.find('-', i + 2))
+        escaped.insert(i, "\\");
+      CHECK_THAT(man, test::ContainsSubstring("\\-\\-" + escaped));
+      CHECK_THAT(scripts[0], test::ContainsSubstring("--" + flag));
+      CHECK_THAT(scripts[1], test::ContainsSubstring("--" + flag + "["));
+      CHECK_THAT(scripts[2], test::ContainsSubstring("-l " + flag + " "));
+    }
+  }
+  CHECK(flags > 60);
+}
+
+TEST_CASE("bash completes verbs, flags and values", "[tools]") {
+  runs("completion bash > completion", 0);
+  const auto complete = [&](const std::string& words, const std::string& expected) {
+    const Ended ended = bench().run(
+        "--version",
+        "bash -c 'source ./completion; COMP_WORDS=(" + words +
+            "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _quantrain; echo \"${COMPREPLY[*]}\"' && ");
+    INFO(words << '\n' << ended.err);
+    CHECK(ended.out.substr(0, ended.out.find('\n')) == expected);
+  };
+  complete("quantrain fi", "finetune");
+  complete("quantrain export --t", "--to --test --target --threads");
+  complete("quantrain export --to onnx", "onnx-exact onnx-qdq onnx-float");
+  complete("quantrain completion z", "zsh");
+}
+
+}  // namespace quantrain

@@ -1,0 +1,189 @@
+#include "tools/data.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <utility>
+
+#include "framework/core/error.hpp"
+#include "tools/command.hpp"
+#include "tools/data_files.hpp"
+#include "tools/flags.hpp"
+
+namespace quantrain::tools {
+namespace {
+
+using Extents = std::vector<int64_t>;
+
+/// [C, ...] -> [..., C] for each sample.
+template <class T>
+std::vector<T> channels_last(const std::vector<T>& values, const Extents& shape, int64_t size) {
+  const auto channels = static_cast<size_t>(shape[0]);
+  const size_t inner = static_cast<size_t>(shape_of(shape).elements()) / channels;
+  std::vector<T> moved(values.size());
+  for (size_t n = 0; n < static_cast<size_t>(size); ++n) {
+    const T* const from = values.data() + n * channels * inner;
+    T* const to = moved.data() + n * channels * inner;
+    for (size_t c = 0; c < channels; ++c) {
+      for (size_t i = 0; i < inner; ++i) to[i * channels + c] = from[c * inner + i];
+    }
+  }
+  return moved;
+}
+
+Extents moved_last(const Extents& shape) {
+  Extents moved(shape.begin() + 1, shape.end());
+  moved.push_back(shape[0]);
+  return moved;
+}
+
+/// Gives the samples the model's shape, if only the place or the absence of channels differs.
+void fit_shape(const DataFlags& flags, const Model& model, Data& data) {
+  const Extents expected = model.input_shape();
+  const Extents in_file = data.shape;
+  const bool can_move = data.format == "npy" && data.shape.size() >= 2;
+  const bool fits = expected.empty() || data.shape == expected;
+  if (can_move && flags.layout != "nhwc" &&
+      (flags.layout == "nchw" || (!fits && moved_last(data.shape) == expected))) {
+    data.bytes = channels_last(data.bytes, data.shape, data.bytes.empty() ? 0 : data.size);
+    data.floats = channels_last(data.floats, data.shape, data.floats.empty() ? 0 : data.size);
+    data.shape = moved_last(data.shape);
+  }
+  if (expected.empty() || data.shape == expected) return;
+  Extents with_channel = data.shape;
+  with_channel.push_back(1);
+  const bool same_rows =
+      data.shape.size() == 1 && shape_of(data.shape).elements() == shape_of(expected).elements();
+  if (with_channel == expected || same_rows) {
+    data.shape = expected;
+    return;
+  }
+  if (data.format == "csv") {
+    std::string columns;
+    for (const std::string& column : data.columns)
+      columns += (columns.empty() ? "" : ", ") + column;
+    throw DataError(flags.path,
+                    "has rows ",
+                    shape_of(data.shape),
+                    " (",
+                    columns,
+                    "), the model takes ",
+                    shape_of(expected),
+                    ": choose columns with --columns, and name targets with --target");
+  }
+  throw DataError(flags.path,
+                  "has samples ",
+                  shape_of(in_file),
+                  ", the model takes ",
+                  shape_of(expected),
+                  data.format == "PNG" ? ": scale the images to this size" : "");
+}
+
+/// Labels by the model's names of classes, where both have names.
+void match_classes(const Model& model, Data& data) {
+  const std::vector<std::string> known = model.classes();
+  if (known.empty() || data.classes.empty() || known == data.classes) return;
+  std::vector<int32_t> index;
+  for (const std::string& name : data.classes) {
+    const auto found = std::find(known.begin(), known.end(), name);
+    if (found == known.end()) {
+      std::string all;
+      for (const std::string& one : known) all += (all.empty() ? "" : ", ") + one;
+      throw DataError(data.path, "has a class \"", name, "\", the model has: ", all);
+    }
+    index.push_back(static_cast<int32_t>(found - known.begin()));
+  }
+  for (int32_t& label : data.labels) label = index[static_cast<size_t>(label)];
+  data.classes = known;
+}
+
+/// Each label is a class that the model knows.
+void check_labels(const Model& model, const Data& data) {
+  if (data.labels.empty()) return;
+  const auto [least, most] = std::minmax_element(data.labels.begin(), data.labels.end());
+  const int64_t classes = model.outputs();
+  if (*least < 0 || *most >= classes)
+    throw DataError(data.path,
+                    "has labels from ",
+                    *least,
+                    " to ",
+                    *most,
+                    ", the model gives ",
+                    classes,
+                    classes == 1 ? " output" : " classes");
+}
+
+void keep(Data& data, int64_t count) {
+  if (count == 0 || count >= data.size) return;
+  const std::vector<int64_t> kept = spread(data.size, count);
+  const auto pick = [&](auto& values) {
+    if (values.empty()) return;
+    const size_t width = values.size() / static_cast<size_t>(data.size);
+    std::remove_reference_t<decltype(values)> some;
+    for (const int64_t i : kept) {
+      const auto first = values.begin() + i * static_cast<int64_t>(width);
+      some.insert(some.end(), first, first + static_cast<int64_t>(width));
+    }
+    values = std::move(some);
+  };
+  pick(data.bytes);
+  pick(data.floats);
+  pick(data.labels);
+  pick(data.targets);
+  data.size = std::ssize(kept);
+}
+
+}  // namespace
+
+void DataFlags::declare(CLI::App& line, bool required) {
+  CLI::Option* const option = flag(line,
+                                   "--data",
+                                   path,
+                                   "FILE",
+                                   "samples: an IDX folder, a .npy, a .csv, a folder of .png files "
+                                   "(one folder for each class), a .png, or raw bytes");
+  if (required) option->required();
+  flag(line, "--split", split, "train|test", "part of an IDX folder");
+  flag(line,
+       "--target",
+       target,
+       "FILE",
+       "what the model should give: columns of the .csv, a .npy or IDX file of labels or numbers, "
+       "or \"input\" for an autoencoder");
+  flag(
+      line, "--columns", columns, "NAME,...", "columns of the .csv that are inputs, in this order");
+  flag(line, "--layout", layout, "nhwc|nchw", "of a .npy; without it, the layout that fits");
+  flag(line,
+       "--range",
+       range,
+       "LOW,HIGH",
+       "real values of bytes 0 and 255, or of the smallest and largest float (default for bytes: "
+       "0,1)");
+  flag(line, "--mean", mean, "NUMBER,...", "subtracted from values: one, or one for each channel");
+  flag(line, "--deviation", deviation, "NUMBER,...", "the difference is divided by it");
+  flag(line, "--samples", samples, 1, int64_t{1} << 40, "use N samples, spread over the data");
+}
+
+std::vector<int64_t> spread(int64_t n, int64_t count) {
+  if (count == 0 || count > n) count = n;
+  std::vector<int64_t> indices;
+  for (int64_t i = 0; i < count; ++i)
+    indices.push_back(static_cast<int64_t>(static_cast<double>(i) * static_cast<double>(n) /
+                                           static_cast<double>(count)));
+  return indices;
+}
+
+Data read_data(const DataFlags& flags, const Model& model) {
+  if (model.inputs() != 1)
+    throw DataError(model.path,
+                    "has ",
+                    model.inputs(),
+                    " inputs; data are read for networks with one input: use the library's calls");
+  Data data = read_files(flags, model);
+  fit_shape(flags, model, data);
+  match_classes(model, data);
+  check_labels(model, data);
+  keep(data, flags.samples);
+  return data;
+}
+
+}  // namespace quantrain::tools

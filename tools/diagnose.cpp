@@ -1,0 +1,73 @@
+// quantrain diagnose: where quantization loses what, and what helps.
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "framework/core/file.hpp"
+#include "framework/core/text_stream.hpp"
+#include "quant/analysis/diagnose.hpp"
+#include "quant/prepare/prepare.hpp"
+#include "quant/prepare/scopes.hpp"
+#include "tools/command.hpp"
+#include "tools/data.hpp"
+#include "tools/flags.hpp"
+#include "tools/model.hpp"
+#include "tools/output.hpp"
+
+namespace quantrain::tools {
+namespace {
+
+struct DiagnoseFlags {
+  ModelFlags model;
+  DataFlags data;
+  BitsFlags bits;
+  std::string page;
+  Common common;
+};
+
+void diagnose_model(const DiagnoseFlags& options) {
+  options.common.apply();
+  const quant::QConfig config = options.bits.read();
+  check_outputs({{"--page", options.page}},
+                {options.model.path, options.data.path, options.bits.config});
+  Model model = open_model(options.model);
+  if (model.kind == Model::Kind::kInteger)
+    throw DataError(model.path,
+                    "holds integers only: give the network that it was made of (quantrain quantize "
+                    "--network FILE keeps it)");
+  if (model.kind == Model::Kind::kPrepared && options.bits.given())
+    throw WrongCall(
+        "--bits", "and its kin are for networks of floats; ", model.path, " is prepared already");
+  const Samples samples(options.data, model);
+  const int64_t count = samples.data->size;
+  if (model.kind == Model::Kind::kFloat) {
+    describe(model, samples);
+    quant::prepare_ptq(*model.network, examples_of(model), config);
+    model.kind = Model::Kind::kPrepared;
+    constexpr int64_t kCalibration = 1024;
+    quant::calibrate(*model.network, samples.loader(model, kCalibration, 64));
+  }
+  const quant::Diagnosis diagnosis =
+      quant::diagnose(*model.network,
+                      samples.loader(Form::kCodes, {}, {.batch = 64}),
+                      {.samples = std::min<int64_t>(count, 1024)});
+  if (!options.page.empty())
+    write_files([&] { write_file(options.page, diagnosis.to_html(options.model.path)); });
+  TextStream text;
+  text << diagnosis;
+  print(options.common.json ? diagnosis.to_json() + "\n" : std::move(text).str());
+}
+
+}  // namespace
+
+Run diagnose(CLI::App& line) {
+  const auto options = std::make_shared<DiagnoseFlags>();
+  options->model.declare(line);
+  options->data.declare(line);
+  options->bits.declare(line);
+  flag(line, "--page", options->page, "FILE", "the findings with pictures, as an HTML page");
+  options->common.declare(line);
+  example(line, "  quantrain diagnose prepared.safetensors --data images/ --page doctor.html");
+  return [options] { diagnose_model(*options); };
+}
+
+}  // namespace quantrain::tools

@@ -1,0 +1,222 @@
+// quantrain finetune: training with quantization (QAT), with checkpoints, a log and curves.
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "framework/autograd/ops/mse_loss.hpp"
+#include "framework/core/file.hpp"
+#include "framework/core/text_stream.hpp"
+#include "framework/optim/adam.hpp"
+#include "framework/optim/schedule.hpp"
+#include "layers/init.hpp"
+#include "layers/network/copy_network.hpp"
+#include "layers/network/network_file.hpp"
+#include "layers/training/fit.hpp"
+#include "quant/lowering/convert.hpp"
+#include "quant/prepare/prepare.hpp"
+#include "quant/prepare/scopes.hpp"
+#include "tools/command.hpp"
+#include "tools/data.hpp"
+#include "tools/flags.hpp"
+#include "tools/model.hpp"
+#include "tools/output.hpp"
+
+namespace quantrain::tools {
+namespace {
+
+constexpr int64_t kMostCount = 1'000'000'000;
+
+struct FinetuneOptions {
+  ModelFlags model;
+  DataFlags data;
+  TestFlags test;
+  BitsFlags bits;
+  int64_t epochs = 3;
+  int64_t steps = 0;
+  int64_t batch = 64;
+  double rate = 5e-4;
+  int64_t seed = 0;
+  int64_t frozen = 0;
+  std::string checkpoint;
+  int64_t every = 0;
+  bool resume = false;
+  std::string log;
+  std::string page;
+  std::string output;
+  std::string network;
+  Budget budget;
+  Common common;
+};
+
+/// What the weights depend on. To resume a run, it must be the same as before.
+std::string description(const FinetuneOptions& options, const quant::QConfig& config) {
+  TextStream text;
+  text << "finetune " << options.model.path << " --data " << options.data.path << " --split "
+       << options.data.split << " --target " << options.data.target << " --columns "
+       << options.data.columns << " --layout " << options.data.layout << " --range "
+       << options.data.range << " --mean " << options.data.mean << " --deviation "
+       << options.data.deviation << " --samples " << options.data.samples << " --epochs "
+       << options.epochs << " --steps " << options.steps << " --batch " << options.batch << " --lr "
+       << options.rate << " --seed " << options.seed << " --frozen-epochs " << options.frozen << ' '
+       << config.to_json();
+  return std::move(text).str();
+}
+
+void check_call(const FinetuneOptions& options) {
+  options.budget.check_call();
+  if (options.checkpoint.empty() && (options.resume || options.every > 0))
+    throw WrongCall(options.resume ? "--resume" : "--checkpoint-every",
+                    "needs --checkpoint FOLDER");
+  if (options.frozen > options.epochs)
+    throw WrongCall("--frozen-epochs", options.frozen, " is more than --epochs ", options.epochs);
+}
+
+/// The network to train. One that is prepared already keeps its configuration and phase.
+Network network_to_train(const FinetuneOptions& options,
+                         const quant::QConfig& config,
+                         Model& model,
+                         const Samples& training) {
+  if (model.kind == Model::Kind::kPrepared) {
+    if (options.bits.given())
+      throw WrongCall(
+          "--bits", "and its kin are for networks of floats; ", model.path, " is prepared already");
+    return copy(*model.network);
+  }
+  describe(model, training);
+  Network net = copy(*model.network);
+  const std::vector<Tensor> examples = examples_of(model);
+  quant::prepare_qat(net, examples, config);
+  return net;
+}
+
+FitResult train(const FinetuneOptions& options,
+                const quant::QConfig& config,
+                const Parts& parts,
+                Model& prepared) {
+  Network& net = *prepared.network;
+  DataLoader loader = parts.training.loader(Form::kCodes,
+                                            parts.training_rows,
+                                            {.batch = options.batch,
+                                             .shuffle = true,
+                                             .seed = static_cast<uint64_t>(options.seed),
+                                             .merge_last = true});
+  const auto rate = static_cast<float>(options.rate);
+  Adam optimizer(net.parameters(), {.learning_rate = rate});
+  const bool has_labels = !parts.training.data->labels.empty();
+  const auto loss = [&](Batch& batch) {
+    const Tensor y = net(batch.input);
+    return has_labels ? cross_entropy(y, batch) : mse_loss(y, batch.targets.at(0));
+  };
+  const int64_t all = options.epochs * loader.batches();
+  FitOptions fitting{.epochs = options.epochs, .steps = options.steps};
+  fitting.schedule =
+      cosine_schedule(rate, {.steps = options.steps > 0 ? std::min(options.steps, all) : all});
+  fitting.begin_epoch = [&](int64_t epoch) {
+    if (epoch >= options.epochs - options.frozen) quant::freeze(net);
+  };
+  fitting.evaluate = [&] {
+    return evaluate_model(prepared,
+                          parts.test.loader(Form::kCodes, parts.test_rows, {.batch = 256}));
+  };
+  fitting.checkpoints = {.folder = options.checkpoint,
+                         .every = options.every,
+                         .resume = options.resume,
+                         .configuration = description(options, config)};
+  fitting.label = options.common.json ? "" : "finetune";
+  fitting.log = options.log;
+  fitting.page = options.page;
+  net.train();
+  FitResult result = fit(net, optimizer, loader, loss, fitting);
+  net.eval();
+  return result;
+}
+
+void finetune_model(const FinetuneOptions& options) {
+  options.common.apply();
+  check_call(options);
+  const quant::QConfig config = options.bits.read();
+  check_outputs({{"--output", options.output},
+                 {"--network", options.network},
+                 {"--log", options.log},
+                 {"--page", options.page}},
+                {options.model.path, options.data.path, options.test.path, options.bits.config});
+  if (!options.checkpoint.empty())
+    set_interrupt_hint("; the same call with --resume goes on from the last checkpoint");
+  manual_seed(static_cast<uint64_t>(options.seed));
+  Model model = open_model(options.model);
+  if (model.kind == Model::Kind::kInteger)
+    throw DataError(model.path, "holds integers, which do not train: give the network");
+  const Parts parts = read_parts(options.data, options.test, model, true);
+  if (!parts.training.data->has_targets())
+    throw DataError(parts.training.data->path,
+                    "has neither labels nor targets: name them with --target");
+  if (!parts.test.data->has_targets())
+    throw DataError(parts.test.data->path,
+                    "has neither labels nor targets: name them with --test-target");
+  Model prepared{.path = model.path, .kind = Model::Kind::kPrepared};
+  prepared.network =
+      std::make_unique<Network>(network_to_train(options, config, model, parts.training));
+  if (options.budget.given()) {
+    Network trial =
+        model.kind == Model::Kind::kFloat ? prepared_copy(model, config) : copy(*model.network);
+    const DeviceSize size = device_size(quant::convert(trial, examples_of(model)));
+    options.budget.check(size.ram, size.flash);
+  }
+
+  Report report;
+  report.fact("model", model.description());
+  report.fact("judged_by", parts.test_name);
+  const auto judge = [&](const Model& one) {
+    return parts.test.loader(form_of(one), parts.test_rows, {.batch = 256});
+  };
+  add_metrics(evaluate_model(model, judge(model)), "before", report);
+  const FitResult result = train(options, config, parts, prepared);
+  report.fact("epochs", std::ssize(result.epochs));
+  report.fact("steps", result.steps);
+  if (!result.epochs.empty()) report.fact("loss", Rounded{result.epochs.back().loss, 4});
+  if (result.already_finished) report.note("This run had ended before: nothing was trained.");
+  Model integers{.path = model.path, .kind = Model::Kind::kInteger};
+  integers.integer = integers_of(prepared);
+  add_metrics(evaluate_model(integers, judge(integers)), "integer", report);
+  const DeviceSize size = device_size(*integers.integer);
+  report.fact("ram_bytes", size.ram);
+  report.fact("flash_bytes", size.flash);
+  write_files([&] {
+    if (!options.output.empty()) integers.integer->save(options.output);
+    if (!options.network.empty()) save_network(*prepared.network, options.network);
+  });
+  if (!options.output.empty()) report.fact("integer_model", options.output);
+  if (!options.network.empty()) report.fact("prepared_network", options.network);
+  print(report, options.common.json);
+}
+
+}  // namespace
+
+Run finetune(CLI::App& line) {
+  const auto options = std::make_shared<FinetuneOptions>();
+  options->model.declare(line);
+  options->data.declare(line);
+  options->test.declare(line);
+  options->bits.declare(line);
+  flag(line, "--epochs", options->epochs, 1, kMostCount, "passes over the data (default 3)");
+  flag(line, "--steps", options->steps, 1, kMostCount, "stop after N steps");
+  flag(line, "--batch", options->batch, 1, kMostCount, "samples in a step (default 64)");
+  flag(line, "--lr", options->rate, "learning rate of Adam at the start (default 0.0005)");
+  flag(line, "--seed", options->seed, 0, kMostCount, "of the samples' order (default 0)");
+  flag(line, "--frozen-epochs", options->frozen, 0, kMostCount, "ranges stay in the last N passes");
+  flag(line, "--checkpoint", options->checkpoint, "FOLDER", "keep checkpoints there");
+  flag(
+      line, "--checkpoint-every", options->every, 1, kMostCount, "a checkpoint every N steps, too");
+  line.add_flag("--resume", options->resume, "go on from the last checkpoint, if there is one");
+  flag(line, "--log", options->log, "FILE", "a line of JSON for each pass");
+  flag(line, "--page", options->page, "FILE", "curves, as an HTML page");
+  flag(line, "--output", options->output, "FILE", "the integer model");
+  flag(line, "--network", options->network, "FILE", "the trained network, prepared");
+  options->budget.declare(line);
+  options->common.declare(line);
+  example(line,
+          "  quantrain finetune network.onnx --data images/ --bits 4 --epochs 5 --checkpoint run "
+          "--output model.safetensors");
+  return [options] { finetune_model(*options); };
+}
+
+}  // namespace quantrain::tools

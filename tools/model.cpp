@@ -1,0 +1,252 @@
+#include "tools/model.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <utility>
+
+#include "framework/autograd/node.hpp"
+#include "framework/core/error.hpp"
+#include "framework/core/file.hpp"
+#include "framework/core/random.hpp"
+#include "framework/integer/classes.hpp"
+#include "framework/io/safetensors.hpp"
+#include "layers/evaluation_mode.hpp"
+#include "layers/network/copy_network.hpp"
+#include "layers/network/network_file.hpp"
+#include "layers/onnx/import_onnx.hpp"
+#include "quant/export/c99/export_c99.hpp"
+#include "quant/import/tflite/import_tflite.hpp"
+#include "quant/lowering/convert.hpp"
+#include "quant/prepare/input_quantize.hpp"
+#include "quant/prepare/prepare.hpp"
+#include "quant/prepare/scopes.hpp"
+#include "tools/command.hpp"
+#include "tools/flags.hpp"
+
+namespace quantrain::tools {
+namespace {
+
+constexpr int64_t kMostExtent = int64_t{1} << 24;
+
+OnnxOptions onnx_options(const ModelFlags& flags) {
+  OnnxOptions options;
+  for (const std::string& text : flags.shapes) {
+    const size_t equals = text.rfind('=');
+    if (equals == std::string::npos || equals == 0)
+      throw WrongCall("--onnx-shape", '"', text, "\": write input=1,3,224,224");
+    options.shapes[text.substr(0, equals)] =
+        integers("--onnx-shape", text.substr(equals + 1), 1, kMostExtent);
+  }
+  options.outputs = parts(flags.outputs, ',');
+  return options;
+}
+
+bool ends_with(const std::string& path, std::string_view suffix) {
+  return path.size() >= suffix.size() &&
+         std::equal(suffix.rbegin(), suffix.rend(), path.rbegin(), [](char a, char b) {
+           return a == (b >= 'A' && b <= 'Z' ? static_cast<char>(b - 'A' + 'a') : b);
+         });
+}
+
+Model open_network(const std::string& path) {
+  Model model{.path = path, .format = "network"};
+  model.network = std::make_unique<Network>(load_network(path));
+  model.network->eval();
+  if (model.network->slots().preparation != nullptr) model.kind = Model::Kind::kPrepared;
+  return model;
+}
+
+Model open_safetensors(const std::string& path) {
+  const TensorFile file = load_safetensors(path);
+  const auto format = file.metadata.find("format");
+  const std::string name = format == file.metadata.end() ? "" : format->second;
+  if (name == "quantrain-network") return open_network(path);
+  if (name == "quantrain-integer")
+    return {.path = path,
+            .format = "integer model",
+            .kind = Model::Kind::kInteger,
+            .integer = IntegerModel::load(path)};
+  if (name == "quantrain")
+    throw DataError(path,
+                    "holds the weights of a network without its layers: keep the whole network "
+                    "with save_network()");
+  throw DataError(path,
+                  "holds tensors, but no network: export the network to ONNX "
+                  "(torch.onnx.export)");
+}
+
+/// Names that convert() joined by ", ".
+std::vector<std::string> names_in_metadata(const IntegerModel& model, const char* key) {
+  const auto found = model.metadata().find(key);
+  if (found == model.metadata().end()) return {};
+  std::vector<std::string> names = parts(found->second, ',');
+  for (std::string& name : names) name.erase(0, name.find_first_not_of(' '));
+  return names;
+}
+
+[[noreturn]] void refuse_file(const std::string& path) {
+  for (const std::string_view suffix : {".pt", ".pth", ".ckpt"}) {
+    if (ends_with(path, suffix))
+      throw DataError(path, "is PyTorch's own format: export the network with torch.onnx.export()");
+  }
+  for (const std::string_view suffix : {".h5", ".keras", ".pb"}) {
+    if (ends_with(path, suffix))
+      throw DataError(path,
+                      "is TensorFlow's own format: export to .tflite, or to .onnx by tf2onnx");
+  }
+  throw DataError(path,
+                  "is no model: expected .onnx, .tflite, a network of save_network(), or an "
+                  "integer model");
+}
+
+}  // namespace
+
+void ModelFlags::declare(CLI::App& line, const char* name) {
+  line.add_option(name, path, "the .onnx, .tflite, saved network or integer model")
+      ->type_name("FILE")
+      ->required();
+  if (std::string_view(name) != "MODEL") return;
+  flag(line,
+       "--onnx-shape",
+       shapes,
+       "INPUT=N,...",
+       "extents that the .onnx file leaves open, in its order: input=1,3,224,224");
+  flag(line,
+       "--onnx-outputs",
+       outputs,
+       "NAME,...",
+       "values of the .onnx file to be the outputs, such as those before a log-softmax");
+}
+
+Model open_model(const ModelFlags& flags) {
+  uint8_t start[16] = {};
+  size_t read = 0;
+  {
+    InputFile file(flags.path);
+    read = file.read(start);
+  }
+  const bool is_tflite = read >= 8 && std::string_view("TFL3") ==
+                                          std::string_view(reinterpret_cast<char*>(start) + 4, 4);
+  const bool is_onnx = ends_with(flags.path, ".onnx");
+  if (!is_onnx && !(flags.shapes.empty() && flags.outputs.empty()))
+    throw WrongCall(flags.shapes.empty() ? "--onnx-outputs" : "--onnx-shape",
+                    "is only for .onnx files");
+  if (is_onnx) {
+    Model model{.path = flags.path, .format = "ONNX"};
+    model.network = std::make_unique<Network>(import_onnx(flags.path, onnx_options(flags)));
+    return model;
+  }
+  if (is_tflite || ends_with(flags.path, ".tflite"))
+    return {.path = flags.path,
+            .format = "TFLite",
+            .kind = Model::Kind::kInteger,
+            .integer = import_tflite(flags.path)};
+  if (read > 8 && start[8] == '{') return open_safetensors(flags.path);
+  refuse_file(flags.path);
+}
+
+size_t Model::inputs() const { return integer ? integer->input_count() : network->inputs().size(); }
+
+std::vector<int64_t> Model::input_shape(size_t i) const {
+  if (!integer) return network->inputs()[i].shape;
+  const Shape& shape = integer->input_shape(i);
+  return {shape.begin(), shape.end()};
+}
+
+std::string Model::input_name(size_t i) const {
+  if (!integer) return network->inputs()[i].name;
+  const integer::Program& program = integer->program();
+  return program.value(program.inputs[i]).name;
+}
+
+std::optional<Meaning> Model::meaning(size_t i) const {
+  if (integer) return Meaning{integer->input_params(i), integer->input_features(i)};
+  const auto& slots = network->slots().inputs;
+  if (i < slots.size()) {
+    if (const auto* const slot = dynamic_cast<const quant::InputQuantize*>(slots[i].get()))
+      return Meaning{slot->params(),
+                     slot->features() ? *slot->features() : integer::InputFeatures{}};
+  }
+  const NetworkInput& input = network->inputs()[i];
+  if (!input.range) return std::nullopt;
+  return Meaning{integer::input_params(*input.range, input.name), input.features};
+}
+
+int64_t Model::outputs() const {
+  if (integer) {
+    const integer::Program& program = integer->program();
+    return integer::class_count(program.value(program.outputs[0]));
+  }
+  const EvaluationMode evaluation(*network);
+  const NoGrad no_grad;
+  std::optional<quant::FloatMode> floats;
+  if (kind == Kind::kPrepared) floats.emplace(*network);
+  const Shape shape = (*network)(examples_of(*this))[0].shape();
+  return shape.rank() > 1 ? shape.back() : 1;
+}
+
+std::vector<std::string> Model::classes() const {
+  return integer ? names_in_metadata(*integer, "classes") : network->classes();
+}
+
+std::vector<std::string> Model::columns() const {
+  return integer ? names_in_metadata(*integer, "features") : network->inputs()[0].feature_names;
+}
+
+std::string Model::description() const {
+  const char* const what = kind == Kind::kFloat      ? "a network of floats"
+                           : kind == Kind::kPrepared ? "a prepared network"
+                                                     : "an integer model";
+  return std::string(what) + (format == "ONNX" || format == "TFLite" ? " (" + format + ")" : "");
+}
+
+IntegerModel integers_of(Model& model) {
+  if (model.integer) return *model.integer;
+  if (model.kind == Model::Kind::kFloat)
+    throw DataError(model.path,
+                    "is a network of floats: make integers of it with quantrain quantize, or with "
+                    "quantrain finetune");
+  return quant::convert(*model.network, examples_of(model));
+}
+
+std::vector<Tensor> examples_of(const Model& model, Examples values, int64_t n) {
+  std::vector<Tensor> examples;
+  for (size_t i = 0; i < model.inputs(); ++i) {
+    std::vector<int64_t> extents = model.input_shape(i);
+    if (extents.empty())
+      throw DataError(
+          model.path, "does not say the shape of its input \"", model.input_name(i), '"');
+    extents.insert(extents.begin(), n);
+    const Shape shape{std::span<const int64_t>(extents)};
+    const std::optional<Meaning> meaning = model.meaning(i);
+    auto codes = std::make_shared<Codes>();
+    codes->params =
+        meaning ? meaning->params : integer::input_params({0.0f, 1.0f}, model.input_name(i));
+    if (meaning && !meaning->features.empty())
+      codes->features = std::make_shared<const integer::InputFeatures>(meaning->features);
+    codes->bytes = Buffer<uint8_t>(shape.elements());
+    Random numbers(1, i);
+    for (int64_t k = 0; k < shape.elements(); ++k) {
+      codes->bytes.data()[k] = values == Examples::kRandom
+                                   ? static_cast<uint8_t>(numbers.below(256))
+                                   : static_cast<uint8_t>(codes->params.zero_point[0]);
+    }
+    examples.push_back(Tensor::decoded(shape, std::move(codes)));
+  }
+  return examples;
+}
+
+Network prepared_copy(const Model& model, const quant::QConfig& config) {
+  Network net = copy(*model.network);
+  const std::vector<Tensor> examples = examples_of(model, Examples::kRandom);
+  quant::prepare_ptq(net, examples, config);
+  quant::calibrate(net, examples);
+  return net;
+}
+
+DeviceSize device_size(const IntegerModel& model) {
+  const C99Sources sources = export_c99(model.program());
+  return {sources.scratch_bytes, sources.table_bytes};
+}
+
+}  // namespace quantrain::tools

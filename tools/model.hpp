@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "framework/integer/integer_model.hpp"
+#include "layers/network/network.hpp"
+#include "quant/prepare/qconfig.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace quantrain::tools {
+
+/// MODEL on the command line, and what only .onnx files need.
+struct ModelFlags {
+  std::string path{};
+  std::vector<std::string> shapes{};  ///< "input=1,3,224,224"
+  std::string outputs{};              ///< names, separated by commas
+
+  void declare(CLI::App& line, const char* name = "MODEL");
+};
+
+/// What the codes of an input mean: real values z, or, with features, (x - offset) / scale.
+struct Meaning {
+  QParams params;
+  integer::InputFeatures features{};
+};
+
+/// A model from any file that the program reads.
+struct Model {
+  enum class Kind {
+    kFloat,     ///< a network of floats
+    kPrepared,  ///< a network prepared for quantization
+    kInteger,   ///< an integer program
+  };
+
+  std::string path;
+  std::string format{};  ///< "ONNX", "TFLite", "network" or "integer model"
+  Kind kind = Kind::kFloat;
+  std::unique_ptr<Network> network{};     ///< of kFloat and kPrepared
+  std::optional<IntegerModel> integer{};  ///< of kInteger
+
+  size_t inputs() const;
+  /// Of one sample; empty if the model does not say.
+  std::vector<int64_t> input_shape(size_t i = 0) const;
+  std::string input_name(size_t i = 0) const;
+  /// Extent of the last axis of the first output: the number of classes, if it classifies.
+  int64_t outputs() const;
+  /// Empty if a network of floats does not say its range.
+  std::optional<Meaning> meaning(size_t i = 0) const;
+  std::vector<std::string> classes() const;
+  /// Names of the first input's columns; empty if unknown.
+  std::vector<std::string> columns() const;
+  /// "a network of floats (ONNX)", for messages.
+  std::string description() const;
+};
+
+/// Opens a model. What it is stands in its first bytes, not in its name.
+/// Throws: DataError naming the path if it is no model that the program reads; what the readers
+/// throw.
+Model open_model(const ModelFlags& flags);
+
+/// The integers of a model: its own, or those that its prepared network converts to.
+/// Throws: DataError if it is a network of floats; what convert() throws.
+IntegerModel integers_of(Model& model);
+
+/// Example inputs of n samples, as a network takes them: codes of its declared ranges, or of [0,
+/// 1].
+enum class Examples { kZero, kRandom };
+std::vector<Tensor> examples_of(const Model& model,
+                                Examples values = Examples::kZero,
+                                int64_t n = 1);
+
+/// An independent copy of a float network, prepared by this configuration and calibrated with
+/// random values: what of a deployed network depends on shapes and bits only.
+/// Throws: what prepare_ptq() throws.
+Network prepared_copy(const Model& model, const quant::QConfig& config);
+
+/// What the network takes on a device, as C99.
+struct DeviceSize {
+  int64_t ram = 0;
+  int64_t flash = 0;
+};
+DeviceSize device_size(const IntegerModel& model);
+
+}  // namespace quantrain::tools

@@ -1,0 +1,245 @@
+#include "tools/output.hpp"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+#include "framework/core/error.hpp"
+#include "framework/core/file.hpp"
+#include "framework/core/shape.hpp"
+#include "framework/core/text_stream.hpp"
+#include "framework/core/text_table.hpp"
+#include "framework/io/json_writer.hpp"
+#include "tools/command.hpp"
+
+namespace quantrain::tools {
+namespace {
+
+std::string shown(const Cell& cell) {
+  if (const auto* const text = std::get_if<std::string>(&cell)) return *text;
+  if (const auto* const number = std::get_if<int64_t>(&cell)) return grouped(*number);
+  if (const auto* const flag = std::get_if<bool>(&cell)) return *flag ? "yes" : "no";
+  if (const auto* const real = std::get_if<Rounded>(&cell)) {
+    if (std::string_view(real->unit) == " dB" && !std::isfinite(real->value)) return "exact";
+    const double value = std::string_view(real->unit) == " %" ? 100.0 * real->value : real->value;
+    return decimals(value, real->digits) + real->unit;
+  }
+  if (const auto* const shape = std::get_if<std::vector<int64_t>>(&cell)) {
+    TextStream text;
+    text << Shape(std::span<const int64_t>(*shape));
+    return std::move(text).str();
+  }
+  return "-";
+}
+
+void write(JsonWriter& json, const Cell& cell) {
+  if (const auto* const text = std::get_if<std::string>(&cell)) return json.write(*text);
+  if (const auto* const number = std::get_if<int64_t>(&cell)) return json.write(*number);
+  if (const auto* const flag = std::get_if<bool>(&cell)) return json.write(*flag);
+  if (const auto* const real = std::get_if<Rounded>(&cell)) return json.write(real->value);
+  if (const auto* const shape = std::get_if<std::vector<int64_t>>(&cell)) return json.write(*shape);
+  json.write(nullptr);
+}
+
+std::string spaced(std::string name) {
+  for (char& letter : name) {
+    if (letter == '_') letter = ' ';
+  }
+  return name;
+}
+
+std::string column_name(const std::string& column) {
+  return column[0] == '>' ? column.substr(1) : column;
+}
+
+}  // namespace
+
+Cell percent(double fraction) { return Rounded{fraction, 2, " %"}; }
+Cell decibels(double value) { return Rounded{value, 1, " dB"}; }
+
+void Report::fact(const std::string& name, Cell value) {
+  entries_.push_back({name, std::move(value)});
+}
+void Report::list(const std::string& name, std::vector<std::string> values) {
+  entries_.push_back({name, std::move(values)});
+}
+void Report::table(const std::string& name,
+                   std::vector<std::string> columns,
+                   std::vector<std::vector<Cell>> rows) {
+  entries_.push_back({name, Table{std::move(columns), std::move(rows)}});
+}
+void Report::part(const std::string& name, std::string json, std::string text) {
+  entries_.push_back({name, Part{std::move(json), std::move(text)}});
+}
+void Report::note(std::string text) { entries_.push_back({"", Part{"", std::move(text)}}); }
+
+std::string Report::text() const {
+  TextStream stream;
+  for (size_t i = 0; i < entries_.size();) {
+    // Facts that follow each other share their columns.
+    TextTable facts("ll");
+    bool any = false;
+    for (; i < entries_.size(); ++i) {
+      const Entry& entry = entries_[i];
+      if (const auto* const cell = std::get_if<Cell>(&entry.value)) {
+        facts.add({spaced(entry.name), shown(*cell)});
+      } else if (const auto* const list = std::get_if<std::vector<std::string>>(&entry.value)) {
+        std::string all;
+        for (const std::string& value : *list) all += (all.empty() ? "" : ", ") + value;
+        facts.add({spaced(entry.name), all.empty() ? "-" : all});
+      } else {
+        break;
+      }
+      any = true;
+    }
+    if (any) stream << facts;
+    if (i == entries_.size()) break;
+    const Entry& entry = entries_[i++];
+    if (const auto* const part = std::get_if<Part>(&entry.value)) {
+      stream << part->text;
+      if (!part->text.empty() && part->text.back() != '\n') stream << '\n';
+      continue;
+    }
+    const Table& rows = std::get<Table>(entry.value);
+    std::string kinds;
+    std::vector<std::string> head;
+    for (const std::string& column : rows.columns) {
+      kinds += column[0] == '>' ? 'r' : 'l';
+      head.push_back(spaced(column_name(column)));
+    }
+    TextTable table(kinds);
+    table.add(std::move(head));
+    for (const std::vector<Cell>& row : rows.rows) {
+      std::vector<std::string> cells;
+      for (const Cell& cell : row) cells.push_back(shown(cell));
+      table.add(std::move(cells));
+    }
+    stream << table;
+  }
+  return std::move(stream).str();
+}
+
+std::string Report::json() const {
+  // Texts of a verb are JSON already: they are put where a mark stands.
+  JsonWriter json(nullptr, 2);
+  json.object([&] {
+    for (const Entry& entry : entries_) {
+      if (entry.name.empty()) continue;
+      json.member(entry.name, [&] {
+        if (const auto* const cell = std::get_if<Cell>(&entry.value)) {
+          write(json, *cell);
+        } else if (const auto* const list = std::get_if<std::vector<std::string>>(&entry.value)) {
+          json.write(*list);
+        } else if (const auto* const rows = std::get_if<Table>(&entry.value)) {
+          json.list([&] {
+            for (const std::vector<Cell>& row : rows->rows) {
+              json.object([&] {
+                for (size_t i = 0; i < row.size(); ++i)
+                  json.member(column_name(rows->columns[i]), [&] { write(json, row[i]); });
+              });
+            }
+          });
+        } else {
+          json.write("@part " + entry.name);
+        }
+      });
+    }
+  });
+  std::string text = std::move(json).text();
+  for (const Entry& entry : entries_) {
+    const auto* const part = std::get_if<Part>(&entry.value);
+    if (part == nullptr || entry.name.empty()) continue;
+    const std::string mark = "\"@part " + entry.name + '"';
+    text.replace(text.find(mark), mark.size(), part->json);
+  }
+  return text + '\n';
+}
+
+void print(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
+    throw DataError("standard output", "cannot be written: ", std::strerror(errno));
+}
+
+void print(const Report& report, bool json) { print(json ? report.json() : report.text()); }
+
+namespace {
+
+std::atomic<bool> writing = false;
+std::atomic<int> pending = 0;
+std::atomic<const char*> interrupt_hint = "";
+
+// Only calls that a signal handler may make.
+void end_by(int number) {
+  const char* const texts[] = {"quantrain: interrupted", interrupt_hint.load(), "\n"};
+  for (const char* const text : texts) {
+    if (::write(STDERR_FILENO, text, std::strlen(text)) < 0) break;
+  }
+  std::signal(number, SIG_DFL);
+  std::raise(number);
+}
+
+extern "C" void quantrain_on_signal(int number) {
+  if (writing.load()) {
+    pending.store(number);
+  } else {
+    end_by(number);
+  }
+}
+
+}  // namespace
+
+void handle_signals() {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    // What the caller ignores, such as a hangup under nohup, stays ignored.
+    if (std::signal(number, SIG_IGN) != SIG_IGN) std::signal(number, quantrain_on_signal);
+  }
+  // A reader that has seen enough, such as head, ends the program without a word.
+  std::signal(SIGPIPE, SIG_DFL);
+}
+
+void set_interrupt_hint(const char* hint) { interrupt_hint.store(hint); }
+
+void write_files(const std::function<void()>& write) {
+  struct Writing {
+    Writing() { writing.store(true); }
+    ~Writing() {
+      writing.store(false);
+      if (pending.load() != 0) end_by(pending.load());
+    }
+  };
+  const Writing scope;
+  write();
+}
+
+void check_outputs(const std::vector<std::pair<std::string, std::string>>& outputs,
+                   const std::vector<std::string>& inputs) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const auto same = [&](const std::string& a, const std::string& b) {
+    return fs::weakly_canonical(fs::absolute(a, error), error) ==
+           fs::weakly_canonical(fs::absolute(b, error), error);
+  };
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const auto& [name, path] = outputs[i];
+    if (path.empty()) continue;
+    for (const std::string& input : inputs) {
+      if (!input.empty() && same(path, input))
+        throw WrongCall(name, "would write over its input ", input);
+    }
+    for (size_t j = 0; j < i; ++j) {
+      if (!outputs[j].second.empty() && same(path, outputs[j].second))
+        throw WrongCall(name, "and ", outputs[j].first, " name the same file: ", path);
+    }
+  }
+  for (const auto& [name, path] : outputs) {
+    if (!path.empty()) check_writable(path);
+  }
+}
+
+}  // namespace quantrain::tools

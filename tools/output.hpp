@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+// What verbs print and write.
+namespace quantrain::tools {
+
+/// A number with the digits that people want to see; JSON gets all of them.
+struct Rounded {
+  double value = 0.0;
+  int digits = 2;
+  const char* unit = "";  ///< after the number, for people
+};
+
+/// Nothing, a text, a number, yes or no, or a shape.
+using Cell =
+    std::variant<std::monostate, std::string, int64_t, Rounded, bool, std::vector<int64_t>>;
+
+/// A fraction as "91.06 %"; JSON gets the fraction.
+Cell percent(double fraction);
+/// Decibels; a signal without noise prints "exact", and is null in JSON.
+Cell decibels(double value);
+
+/// The result of a verb, as text for people or as one JSON object. Both have the same content.
+class Report {
+ public:
+  /// name: the JSON member; for people, "_" becomes a space.
+  void fact(const std::string& name, Cell value);
+  void list(const std::string& name, std::vector<std::string> values);
+  /// columns: names; of numbers, with a leading '>'.
+  void table(const std::string& name,
+             std::vector<std::string> columns,
+             std::vector<std::vector<Cell>> rows);
+  /// A JSON text that people see as another text.
+  void part(const std::string& name, std::string json, std::string text);
+  /// A sentence that only people see.
+  void note(std::string text);
+
+  std::string text() const;
+  std::string json() const;
+
+ private:
+  struct Table {
+    std::vector<std::string> columns;
+    std::vector<std::vector<Cell>> rows;
+  };
+  struct Part {
+    std::string json;
+    std::string text;
+  };
+  struct Entry {
+    std::string name;  ///< empty: a note
+    std::variant<Cell, std::vector<std::string>, Table, Part> value;
+  };
+  std::vector<Entry> entries_;
+};
+
+/// Writes to standard output.   Throws: DataError if it cannot be written.
+void print(std::string_view text);
+/// The report as text or JSON.
+void print(const Report& report, bool json);
+
+/// Calls `write`. SIGINT, SIGTERM and SIGHUP take effect only afterwards, so the files of one verb
+/// are written all or not at all.
+void write_files(const std::function<void()>& write);
+/// From now on, these signals end the program after the line "quantrain: interrupted" and `hint`.
+void handle_signals();
+void set_interrupt_hint(const char* hint);
+
+/// Refuses to write over a file that is read, or to write two outputs to one file; then checks each
+/// output, before work starts.
+/// Throws: WrongCall naming both; DataError as check_writable(). Empty paths do not count.
+void check_outputs(const std::vector<std::pair<std::string, std::string>>& outputs,
+                   const std::vector<std::string>& inputs);
+
+}  // namespace quantrain::tools

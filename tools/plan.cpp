@@ -1,0 +1,106 @@
+// quantrain plan: what becomes of each layer on a device, or every reason why not.
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "framework/core/text_stream.hpp"
+#include "quant/export/c99/export_c99.hpp"
+#include "quant/lowering/convert.hpp"
+#include "tools/command.hpp"
+#include "tools/flags.hpp"
+#include "tools/model.hpp"
+#include "tools/output.hpp"
+
+namespace quantrain::tools {
+namespace {
+
+struct PlanOptions {
+  ModelFlags model;
+  BitsFlags bits;
+  Budget budget;
+  Common common;
+};
+
+/// Throws: DataError after the report if the network cannot be converted.
+void add_plan(const quant::Plan& plan, Report& report) {
+  std::vector<std::vector<Cell>> rows;
+  for (const quant::PlanRow& row : plan.rows) {
+    rows.push_back({row.name,
+                    row.operation,
+                    row.kernel,
+                    int64_t{row.weight_bits},
+                    int64_t{row.output_bits},
+                    row.accumulator_bound,
+                    row.folded,
+                    row.reason});
+  }
+  Report json;
+  json.table("rows",
+             {"layer",
+              "operation",
+              "kernel",
+              "weight_bits",
+              "output_bits",
+              "accumulator_bound",
+              "folded",
+              "reason"},
+             std::move(rows));
+  TextStream text;
+  text << plan;
+  report.part("layers", json.json(), std::move(text).str());
+}
+
+void add_size(const IntegerModel& integers, Report& report) {
+  const DeviceSize size = device_size(integers);
+  report.fact("ram_bytes", size.ram);
+  report.fact("flash_bytes", size.flash);
+}
+
+void print_plan(const PlanOptions& options) {
+  options.common.apply();
+  options.budget.check_call();
+  const quant::QConfig config = options.bits.read();
+  Model model = open_model(options.model);
+  if (model.kind != Model::Kind::kFloat && options.bits.given())
+    throw WrongCall("--bits",
+                    "and its kin are for networks of floats; ",
+                    model.path,
+                    " is ",
+                    model.description());
+  Report report;
+  if (model.kind == Model::Kind::kInteger) {
+    report.part("layers", "null", export_c99(model.integer->program()).plan);
+    add_size(*model.integer, report);
+    print(report, options.common.json);
+    const DeviceSize size = device_size(*model.integer);
+    return options.budget.check(size.ram, size.flash);
+  }
+  const std::vector<Tensor> examples = examples_of(model, Examples::kRandom);
+  Network own =
+      model.kind == Model::Kind::kFloat ? prepared_copy(model, config) : std::move(*model.network);
+  const quant::Plan plan = quant::plan(own, examples);
+  add_plan(plan, report);
+  report.fact("convertible", plan.convertible());
+  if (!plan.convertible()) {
+    print(report, options.common.json);
+    throw GraphError(model.path, "some layers have no integer form: see the column of reasons");
+  }
+  const IntegerModel integers = quant::convert(own, examples);
+  add_size(integers, report);
+  print(report, options.common.json);
+  const DeviceSize size = device_size(integers);
+  options.budget.check(size.ram, size.flash);
+}
+
+}  // namespace
+
+Run plan(CLI::App& line) {
+  const auto options = std::make_shared<PlanOptions>();
+  options->model.declare(line);
+  options->bits.declare(line);
+  options->budget.declare(line);
+  options->common.declare(line);
+  example(line, "  quantrain plan network.onnx --bits 4 --ram 32k --flash 256k");
+  return [options] { print_plan(*options); };
+}
+
+}  // namespace quantrain::tools

@@ -1,0 +1,119 @@
+// quantrain quantize: quantization after training.
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "layers/network/copy_network.hpp"
+#include "layers/network/network_file.hpp"
+#include "quant/lowering/convert.hpp"
+#include "quant/prepare/prepare.hpp"
+#include "quant/prepare/scopes.hpp"
+#include "tools/command.hpp"
+#include "tools/data.hpp"
+#include "tools/flags.hpp"
+#include "tools/model.hpp"
+#include "tools/output.hpp"
+
+namespace quantrain::tools {
+namespace {
+
+struct QuantizeOptions {
+  ModelFlags model;
+  DataFlags data;
+  TestFlags test;
+  BitsFlags bits;
+  int64_t calibration = 1024;
+  std::string output;
+  std::string network;
+  Budget budget;
+  Common common;
+};
+
+void quantize_model(const QuantizeOptions& options) {
+  options.common.apply();
+  options.budget.check_call();
+  const quant::QConfig config = options.bits.read();
+  check_outputs({{"--output", options.output}, {"--network", options.network}},
+                {options.model.path, options.data.path, options.test.path, options.bits.config});
+  Model model = open_model(options.model);
+  if (model.kind != Model::Kind::kFloat)
+    throw DataError(
+        model.path,
+        "is ",
+        model.description(),
+        ", expected a network of floats",
+        model.kind == Model::Kind::kPrepared ? ": train it on with quantrain finetune" : "");
+  const Parts parts = read_parts(options.data, options.test, model, false);
+  describe(model, parts.training);
+  if (options.budget.given()) {
+    Network trial = prepared_copy(model, config);
+    const DeviceSize size = device_size(quant::convert(trial, examples_of(model)));
+    options.budget.check(size.ram, size.flash);
+  }
+
+  Report report;
+  report.fact("model", model.description());
+  const bool judged = parts.test.data->has_targets();
+  if (judged) {
+    report.fact("judged_by", parts.test_name);
+    report.fact("samples", parts.test.data->size);
+    add_metrics(evaluate_model(model, parts.test.loader(model)), "float", report);
+  }
+  Network net = copy(*model.network);
+  quant::prepare_ptq(net, examples_of(model), config);
+  quant::calibrate(net,
+                   parts.training.loader(
+                       Form::kCodes, spread(parts.training.data->size, options.calibration), {}));
+  Model integers{.path = model.path, .kind = Model::Kind::kInteger};
+  {
+    Model prepared{.path = model.path,
+                   .kind = Model::Kind::kPrepared,
+                   .network = std::make_unique<Network>(std::move(net))};
+    integers.integer = integers_of(prepared);
+    net = std::move(*prepared.network);
+  }
+  if (judged) add_metrics(evaluate_model(integers, parts.test.loader(integers)), "integer", report);
+  const DeviceSize size = device_size(*integers.integer);
+  report.fact("ram_bytes", size.ram);
+  report.fact("flash_bytes", size.flash);
+  write_files([&] {
+    if (!options.output.empty()) integers.integer->save(options.output);
+    if (!options.network.empty()) save_network(net, options.network);
+  });
+  if (!options.output.empty()) report.fact("integer_model", options.output);
+  if (!options.network.empty()) report.fact("prepared_network", options.network);
+  if (options.output.empty() && options.network.empty())
+    report.note(
+        "Nothing was written: --output FILE keeps the integer model, --network FILE the "
+        "prepared network.");
+  print(report, options.common.json);
+}
+
+}  // namespace
+
+Run quantize(CLI::App& line) {
+  const auto options = std::make_shared<QuantizeOptions>();
+  options->model.declare(line);
+  options->data.declare(line);
+  options->test.declare(line);
+  options->bits.declare(line);
+  flag(line,
+       "--calibration",
+       options->calibration,
+       1,
+       int64_t{1} << 40,
+       "choose ranges from N samples, spread over the data (default 1024)");
+  flag(line, "--output", options->output, "FILE", "the integer model");
+  flag(line,
+       "--network",
+       options->network,
+       "FILE",
+       "the prepared network, for finetune or diagnose");
+  options->budget.declare(line);
+  options->common.declare(line);
+  example(line,
+          "  quantrain quantize network.onnx --data images/ --mean 0.286 --deviation 0.353 "
+          "--output model.safetensors");
+  return [options] { quantize_model(*options); };
+}
+
+}  // namespace quantrain::tools

@@ -1,0 +1,142 @@
+// quantrain run: classes, real outputs or integers of a model, to .npy or .csv.
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+
+#include "framework/core/error.hpp"
+#include "framework/integer/classes.hpp"
+#include "framework/metrics/evaluate.hpp"
+#include "layers/evaluate.hpp"
+#include "quant/prepare/scopes.hpp"
+#include "tools/array_file.hpp"
+#include "tools/command.hpp"
+#include "tools/data.hpp"
+#include "tools/flags.hpp"
+#include "tools/model.hpp"
+#include "tools/output.hpp"
+
+namespace quantrain::tools {
+namespace {
+
+struct RunOptions {
+  ModelFlags model;
+  DataFlags data;
+  std::string output;
+  std::string as;
+  int64_t number = 0;
+  Common common;
+};
+
+std::vector<Tensor> real_outputs(Model& model, const DataLoader& loader) {
+  if (model.integer) return predict_outputs(*model.integer, loader);
+  if (model.kind == Model::Kind::kFloat) return predict_outputs(*model.network, loader);
+  const quant::DeployedMode deployed(*model.network);
+  return predict_outputs(*model.network, loader);
+}
+
+/// The integers of one output for all samples.
+ArrayFile integer_outputs(const IntegerModel& model, const DataLoader& loader, size_t which) {
+  const integer::Value& value = model.program().value(model.program().outputs[which]);
+  ArrayFile file{.shape = {value.shape.begin(), value.shape.end()}};
+  file.shape.insert(file.shape.begin(), 0);
+  std::vector<std::vector<int32_t>> outputs(model.output_count());
+  for (const Batch& batch : loader) {
+    const int64_t n = batch.size();
+    const Floats x = batch.input.floats();
+    std::vector<uint8_t> codes(static_cast<size_t>(batch.input.elements()));
+    model.quantize_input({x.data(), codes.size()}, codes);
+    std::vector<std::span<int32_t>> spans;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      outputs[i].resize(static_cast<size_t>(n * model.output_size(i)));
+      spans.push_back(outputs[i]);
+    }
+    const std::vector<std::span<const uint8_t>> inputs{codes};
+    model.run_codes(inputs, spans);
+    file.integers.insert(file.integers.end(), outputs[which].begin(), outputs[which].end());
+    file.shape[0] += n;
+  }
+  return file;
+}
+
+ArrayFile as_file(const Tensor& outputs) {
+  const Floats values = outputs.floats();
+  const Shape& shape = outputs.shape();
+  return {.shape = {shape.begin(), shape.end()},
+          .floats = {values.data(), values.data() + outputs.elements()}};
+}
+
+/// The class of each row of an output.
+ArrayFile classes_of(const ArrayFile& outputs) {
+  if (outputs.shape.size() < 2 || outputs.shape.back() < 2)
+    throw DataError("--as", "classes need an output with several scores: use --as outputs");
+  const int64_t scores = outputs.shape.back();
+  ArrayFile file{.shape = outputs.shape};
+  file.shape.pop_back();
+  for (int64_t row = 0; row < std::ssize(outputs.floats) / scores; ++row) {
+    const auto first = outputs.floats.begin() + row * scores;
+    file.integers.push_back(static_cast<int32_t>(std::max_element(first, first + scores) - first));
+  }
+  return file;
+}
+
+void run_model(const RunOptions& options) {
+  options.common.apply();
+  const std::string extension = std::filesystem::path(options.output).extension();
+  if (!options.output.empty() && extension != ".npy" && extension != ".csv")
+    throw WrongCall("--output", '"', options.output, "\": write to a .npy or a .csv file");
+  check_outputs({{"--output", options.output}},
+                {options.model.path, options.data.path, options.data.target});
+  Model model = open_model(options.model);
+  if (options.as == "integers" && model.kind != Model::Kind::kInteger) {
+    model.integer = integers_of(model);
+    model.kind = Model::Kind::kInteger;
+  }
+  const Samples samples(options.data, model);
+  const DataLoader loader = samples.loader(model);
+  const auto which = static_cast<size_t>(options.number);
+  Report report;
+  report.fact("samples", samples.data->size);
+  ArrayFile file;
+  if (options.as == "integers") {
+    if (which >= model.integer->output_count())
+      throw WrongCall("--number", "the model has ", model.integer->output_count(), " outputs");
+    file = integer_outputs(*model.integer, loader, which);
+  } else {
+    const std::vector<Tensor> outputs = real_outputs(model, loader);
+    if (which >= outputs.size())
+      throw WrongCall("--number", "the model has ", outputs.size(), " outputs");
+    file = as_file(outputs[which]);
+    if (options.as == "classes") file = classes_of(file);
+  }
+  if (samples.data->has_targets()) add_metrics(evaluate_model(model, loader), "", report);
+  if (!options.output.empty()) {
+    write_files([&] {
+      write_array(options.output,
+                  file,
+                  options.as == "classes" ? model.classes() : std::vector<std::string>{});
+    });
+    report.fact("output", options.output);
+  }
+  print(report, options.common.json);
+}
+
+}  // namespace
+
+Run run(CLI::App& line) {
+  const auto options = std::make_shared<RunOptions>();
+  options->as = "classes";
+  options->model.declare(line);
+  options->data.declare(line);
+  flag(line, "--output", options->output, "FILE", "where the results go: a .npy or a .csv");
+  flag(line,
+       "--as",
+       options->as,
+       "classes|outputs|integers",
+       "what to write: the class of each sample (default), real outputs, or the outputs' integers");
+  flag(line, "--number", options->number, 0, 63, "which output, if the model has several");
+  options->common.declare(line);
+  example(line, "  quantrain run model.safetensors --data images/ --output classes.csv");
+  return [options] { run_model(*options); };
+}
+
+}  // namespace quantrain::tools
