@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <iomanip>
 #include <ostream>
+#include <utility>
 
 #include "framework/core/error.hpp"
+#include "framework/core/printable.hpp"
 #include "framework/core/text_stream.hpp"
 
 namespace quantrain {
@@ -12,6 +14,8 @@ namespace quantrain {
 TextTable& TextTable::add(std::vector<std::string> cells) & {
   if (cells.empty() || cells.size() > columns_.size())
     throw DataError("table", "a row of ", cells.size(), " cells for ", columns_.size(), " columns");
+  constexpr size_t kMostOfCell = 200;  // a name from a file may have megabytes
+  for (std::string& cell : cells) make_printable(cell, kMostOfCell);
   rows_.push_back(std::move(cells));
   return *this;
 }

@@ -99,13 +99,15 @@ int64_t memory(const Program& program, int64_t n) {
   return n * sample + workers * most_scratch((n + tasks - 1) / tasks);
 }
 
-void check_memory(const Program& program, int64_t limit) {
+void check_memory(const Program& program, int64_t limit, std::string_view where) {
   const auto check = [&](const Value& value, int64_t bytes) {
     if (bytes <= limit) return;
-    throw DataError(value.name,
+    throw DataError(where,
                     "the model takes ",
                     bytes,
-                    " bytes of memory up to this layer, the limit is ",
+                    " bytes of memory up to layer \"",
+                    value.name,
+                    "\", the limit is ",
                     limit,
                     "; load it with a larger limit if you trust the file");
   };

@@ -34,6 +34,6 @@ int64_t memory(const Program& program, int64_t n);
 /// run of one sample.
 /// Throws: DataError if this memory exceeds the limit. The error names the first layer at which it
 /// does, and gives the memory up to this layer and the limit.
-void check_memory(const Program& program, int64_t limit);
+void check_memory(const Program& program, int64_t limit, std::string_view where = "model");
 
 }  // namespace quantrain::integer

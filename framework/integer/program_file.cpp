@@ -408,7 +408,7 @@ Program program_from(const TensorFile& file,
   program.metadata = file.metadata;
   for (const char* own : {"format", "version", "layout", "network"}) program.metadata.erase(own);
   validate(program);
-  check_memory(program, limit.value_or(memory_limit(bytes_of(file))));
+  check_memory(program, limit.value_or(memory_limit(bytes_of(file))), where);
   return program;
 }
 

@@ -17,7 +17,7 @@ IntegerModel import_tflite(std::span<const uint8_t> bytes,
   const tflite::Flatbuffer flatbuffer(bytes, "TFL3", where);
   const tflite::File file = read_file(flatbuffer);
   integer::Program program = tflite::Lowering(file, where, flatbuffer.size()).run();
-  check_memory(program, memory_limit.value_or(integer::memory_limit(flatbuffer.size())));
+  check_memory(program, memory_limit.value_or(integer::memory_limit(flatbuffer.size())), where);
   return IntegerModel(std::move(program));
 }
 

@@ -1,5 +1,7 @@
 #include "framework/core/error.hpp"
 
+#include "framework/core/printable.hpp"
+
 #include <cstdio>
 #include <type_traits>
 
@@ -32,6 +34,27 @@ TEST_CASE("the version is three numbers", "[core][version]") {
   char rest = 0;
   CHECK(std::sscanf(version(), "%d.%d.%d%c", &major, &minor, &patch, &rest) == 3);
   CHECK(major >= 0);
+}
+
+TEST_CASE("messages show nothing that a terminal obeys", "[core][error]") {
+  const std::string name =
+      "a\x1b[2J\rb\x07\xc2\x9b"
+      "c\x7f\td";
+  CHECK(std::string(DataError("file", name, ": no").what()) == "[file] a?[2J?b?\xc2?c??d: no");
+  CHECK(std::string(DataError(name, "no").what()) == "[a?[2J?b?\xc2?c??d] no");
+  CHECK(std::string(DataError("", "no").what()) == "[unnamed] no");
+  CHECK(std::string(DataError("list", "of\ntwo").what()) == "[list] of\ntwo");
+  CHECK(printable("\xc2\xb5\xc3\x9f\xc4\x80") == "\xc2\xb5\xc3\x9f\xc4\x80");
+}
+
+TEST_CASE("messages quote at most a line", "[core][error]") {
+  const std::string name(8'900'000, 'x');
+  const std::string text = DataError("file", name, "\n", name).what();
+  CHECK(text.size() < 5000);
+  CHECK(text.find("x...\nxx") != std::string::npos);
+  CHECK(printable("abcdef", 6) == "abcdef");
+  CHECK(printable("abcdefg", 6) == "abcdef.");
+  CHECK(printable("abcdefghijk\nabcdef", 6) == "abcdef...\nabcdef");
 }
 
 }  // namespace quantrain

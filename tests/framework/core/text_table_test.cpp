@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "framework/core/error.hpp"
+#include "framework/core/text_stream.hpp"
 #include "tests/catch.hpp"
 
 namespace quantrain {
@@ -33,6 +34,16 @@ TEST_CASE("numbers are grouped by thousands", "[core][text]") {
   CHECK(grouped(1000) == "1,000");
   CHECK(grouped(-123456) == "-123,456");
   CHECK(grouped(-1234567) == "-1,234,567");
+}
+
+TEST_CASE("a long name does not make all rows of a table wide", "[core][text_table]") {
+  TextTable table("lr");
+  table.add({std::string(1'000'000, 'x'), "1"});
+  for (int i = 0; i < 1000; ++i) table.add({"a\x1b", "2"});
+  TextStream text;
+  text << table;
+  CHECK(text.str().size() < 300'000);
+  CHECK(text.str().find('\x1b') == std::string::npos);
 }
 
 }  // namespace quantrain

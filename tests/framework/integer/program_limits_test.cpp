@@ -54,7 +54,9 @@ TEST_CASE("a small file that asks for much memory is refused, unless the caller 
   model.run_codes(std::vector<uint8_t>{100}, y);
   CHECK(pool::counters().peak_bytes_in_use <= std::max(peak, before + (1 << 20)));
   CHECK(y[4] != y[0]);
-  QUANTRAIN_CHECK_ERROR(IntegerModel::load(file, 1000), DataError, "[far] the model takes ");
+  QUANTRAIN_CHECK_ERROR(IntegerModel::load(file, 1000),
+                        DataError,
+                        " bytes of memory up to layer \"far\", the limit is 1000");
   QUANTRAIN_CHECK_ERROR(IntegerModel::load(file, 1000), DataError, "the limit is 1000; load it");
 
   // A small file can also describe a large output.
@@ -67,7 +69,7 @@ TEST_CASE("a small file that asks for much memory is refused, unless the caller 
   const TemporaryFolder folder;
   save_program(folder / "wide", b.program);
   QUANTRAIN_CHECK_ERROR(
-      IntegerModel::load(folder / "wide"), DataError, "[wide] the model takes 16");
+      IntegerModel::load(folder / "wide"), DataError, "/wide] the model takes 16");
   CHECK(load_program(folder / "wide", int64_t{1} << 31) == b.program);
 }
 
