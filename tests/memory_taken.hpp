@@ -1,7 +1,11 @@
 #pragma once
 
+#include <malloc.h>
+
 #include <cstdint>
+#include <fstream>
 #include <functional>
+#include <string>
 
 #include "framework/core/buffer.hpp"
 
@@ -15,6 +19,27 @@ inline int64_t memory_taken(const std::function<void()>& run) {
   const int64_t base = pool::counters().bytes_in_use;
   run();
   return pool::counters().peak_bytes_in_use - base;
+}
+
+/// A number of kB in /proc/self/status, in bytes; 0 if the system has none.
+inline int64_t process_memory(const std::string& name) {
+  std::ifstream status("/proc/self/status");
+  std::string line;
+  while (std::getline(status, line)) {
+    if (line.starts_with(name + ":")) return std::stoll(line.substr(name.size() + 1)) * 1024;
+  }
+  return 0;
+}
+
+/// Bytes of memory that run() takes at a time, whoever allocates them: how much larger the process
+/// gets (Linux; elsewhere 0).
+inline int64_t resident_memory_taken(const std::function<void()>& run) {
+  pool::trim();
+  ::malloc_trim(0);
+  std::ofstream("/proc/self/clear_refs") << 5;  // sets the peak to what is resident now
+  const int64_t before = process_memory("VmRSS");
+  run();
+  return process_memory("VmHWM") - before;
 }
 
 }  // namespace quantrain::test

@@ -1,10 +1,12 @@
 #include "framework/data/image_folder.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
 #include "framework/core/error.hpp"
 #include "framework/core/file.hpp"
+#include "framework/data/idx.hpp"
 
 namespace quantrain {
 namespace {
@@ -13,14 +15,20 @@ namespace fs = std::filesystem;
 
 constexpr const char* kFolder = "image folder";
 
-/// Paths in a folder, sorted by the bytes of their names: its subfolders if `folders` is true, its
-/// files if it is false. Hidden entries are left out.
-std::vector<fs::path> entries(const fs::path& folder, bool folders) {
+/// What a path leads to, if it is a link.   Throws: DataError if it leads nowhere.
+bool is_folder(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status))
+    throw DataError(kFolder, path.string(), ": leads nowhere: ", error.message());
+  return fs::is_directory(status);
+}
+
+/// Paths in a folder, sorted by the bytes of their names. Hidden entries are left out.
+std::vector<fs::path> entries(const fs::path& folder) {
   std::vector<fs::path> found;
   for (const std::string& name : names_in(folder.string())) {
-    std::error_code ignored;
-    const fs::path path = folder / name;
-    if (name[0] != '.' && fs::is_directory(path, ignored) == folders) found.push_back(path);
+    if (name[0] != '.') found.push_back(folder / name);
   }
   return found;
 }
@@ -35,33 +43,22 @@ bool is_png(const fs::path& path) {
 
 ImageFolder read_image_folder(const std::string& folder, const ImageFolderOptions& options) {
   std::vector<std::string> classes;
-  std::vector<uint8_t> pixels;
+  std::vector<std::string> paths;
   std::vector<int32_t> labels;
-  Shape shape;
-  std::string first;
-  for (const fs::path& of_class : entries(folder, true)) {
+  int64_t file_bytes = 0;
+  for (const fs::path& of_class : entries(folder)) {
+    if (!is_folder(of_class)) continue;
     const size_t before = labels.size();
-    for (const fs::path& path : entries(of_class, false)) {
+    for (const fs::path& path : entries(of_class)) {
+      if (is_folder(path))
+        throw DataError(kFolder,
+                        path.string(),
+                        ": is a folder in the folder of a class: move its images into that one");
       if (!is_png(path))
         throw DataError(
             kFolder, path.string(), ": is not a .png file: convert it, or move it elsewhere");
-      const Image image = read_png(path.string(), options.channels, options.limit);
-      if (first.empty()) {
-        first = path.string();
-        shape = image.shape;
-      }
-      if (!(image.shape == shape)) {
-        throw DataError(kFolder,
-                        path.string(),
-                        ": has shape [H, W, C] = ",
-                        image.shape,
-                        ", but ",
-                        first,
-                        " has ",
-                        shape,
-                        ": scale or crop the images to one size");
-      }
-      pixels.insert(pixels.end(), image.bytes.begin(), image.bytes.end());
+      file_bytes += InputFile(path.string()).left();
+      paths.push_back(path.string());
       labels.push_back(static_cast<int32_t>(classes.size()));
     }
     if (labels.size() == before) throw DataError(kFolder, of_class.string(), ": has no images");
@@ -70,6 +67,39 @@ ImageFolder read_image_folder(const std::string& folder, const ImageFolderOption
   if (classes.empty()) {
     throw DataError(
         kFolder, folder, ": has no subfolders: expected one for each class, with its images");
+  }
+  const int64_t limit = options.limit.value_or(unpacked_limit(file_bytes));
+  std::vector<uint8_t> pixels;
+  Shape shape;
+  for (const std::string& path : paths) {
+    const Image image = read_png(path, options.channels, limit);
+    if (&path == &paths.front()) {
+      shape = image.shape;
+      const int64_t of_each = std::max<int64_t>(shape.elements(), 1);
+      if (std::ssize(paths) > limit / of_each)
+        throw DataError(kFolder,
+                        folder,
+                        ": ",
+                        paths.size(),
+                        " images of ",
+                        shape,
+                        " bytes, the limit for all together is ",
+                        limit,
+                        "; read them with a larger limit if you trust the files");
+      pixels.reserve(paths.size() * static_cast<size_t>(of_each));
+    }
+    if (!(image.shape == shape)) {
+      throw DataError(kFolder,
+                      path,
+                      ": has shape [H, W, C] = ",
+                      image.shape,
+                      ", but ",
+                      paths.front(),
+                      " has ",
+                      shape,
+                      ": scale or crop the images to one size");
+    }
+    pixels.insert(pixels.end(), image.bytes.begin(), image.bytes.end());
   }
   const auto count = static_cast<int64_t>(classes.size());
   const Shape all{static_cast<int64_t>(labels.size()), shape[0], shape[1], shape[2]};

@@ -4,6 +4,11 @@
 #if QUANTRAIN_PNG
 #include <png.h>
 
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <string_view>
+
 #include "framework/core/file.hpp"
 #include "framework/data/idx.hpp"
 #endif
@@ -14,6 +19,37 @@ namespace {
 constexpr const char* kPng = "png";
 
 #if QUANTRAIN_PNG
+constexpr uint8_t kSignature[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
+
+/// Whether the pixels depend on a chunk. Critical chunks begin with a capital letter.
+bool is_needed(std::string_view type) {
+  constexpr std::string_view kNeeded[] = {"tRNS", "gAMA", "cHRM", "sRGB"};
+  return (type[0] >= 'A' && type[0] <= 'Z') ||
+         std::find(std::begin(kNeeded), std::end(kNeeded), type) != std::end(kNeeded);
+}
+
+/// Removes the chunks that the pixels do not depend on, because libpng would unpack their texts and
+/// profiles, however large they are. What follows a chunk that is longer than the file stays.
+void remove_other_chunks(std::vector<uint8_t>& file) {
+  constexpr size_t kAround = 12;  // length, type and checksum
+  size_t to = sizeof kSignature;
+  size_t from = to;
+  while (file.size() - from >= kAround) {
+    const uint8_t* const chunk = file.data() + from;
+    const size_t length =
+        size_t{chunk[0]} << 24 | size_t{chunk[1]} << 16 | size_t{chunk[2]} << 8 | size_t{chunk[3]};
+    if (length > file.size() - from - kAround) break;
+    const size_t size = length + kAround;
+    if (is_needed({reinterpret_cast<const char*>(chunk) + 4, 4})) {
+      std::memmove(file.data() + to, chunk, size);
+      to += size;
+    }
+    from += size;
+  }
+  std::memmove(file.data() + to, file.data() + from, file.size() - from);
+  file.resize(to + file.size() - from);
+}
+
 /// The state of libpng while it reads an image.
 class PngReading {
  public:
@@ -62,7 +98,12 @@ Image read_png(const std::string& path, int64_t channels, std::optional<int64_t>
   InputFile file(path);
   std::vector<uint8_t> bytes(static_cast<size_t>(file.left()));
   if (file.read(bytes) < bytes.size()) throw DataError(kPng, path, ": truncated while it was read");
+  if (bytes.empty()) throw DataError(kPng, path, ": the file is empty");
+  if (bytes.size() < sizeof kSignature ||
+      !std::equal(std::begin(kSignature), std::end(kSignature), bytes.begin()))
+    throw DataError(kPng, path, ": is not a PNG file");
   const int64_t most = limit.value_or(unpacked_limit(static_cast<int64_t>(bytes.size())));
+  remove_other_chunks(bytes);
   return PngReading(path).read(bytes, channels, most);
 #else
   static_cast<void>(limit);

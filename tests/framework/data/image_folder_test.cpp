@@ -5,6 +5,8 @@
 #include "framework/core/error.hpp"
 #include "tests/catch.hpp"
 #include "tests/framework/data/png_files.hpp"
+#include "tests/memory_taken.hpp"
+#include "tests/sanitized.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace quantrain {
@@ -93,6 +95,56 @@ TEST_CASE("folders without classes or images are refused, and so are files that 
       read_image_folder(folder.path()), DataError, "a/photo.jpg: is not a .png file: convert it");
 }
 
+TEST_CASE("subfolders of a class and links to nothing are errors", "[data][image_folder]") {
+  const TemporaryFolder folder;
+  write(folder, "a/1.png", png(1, 2, {1, 2}, kGray));
+  write(folder, "b/1.png", png(1, 2, {1, 2}, kGray));
+  std::filesystem::create_directory_symlink(folder / "nothing", folder / "aa");
+  QUANTRAIN_CHECK_ERROR(read_image_folder(folder.path()), DataError, "/aa: leads nowhere");
+  std::filesystem::remove(folder / "aa");
+  std::filesystem::create_directory_symlink("b", folder / "aa");
+  CHECK(read_image_folder(folder.path()).classes == std::vector<std::string>{"a", "aa", "b"});
+  write(folder, "b/more/2.png", png(1, 2, {1, 2}, kGray));
+  QUANTRAIN_CHECK_ERROR(
+      read_image_folder(folder.path()), DataError, "/more: is a folder in the folder of a class");
+}
+
+TEST_CASE("packed texts and profiles in PNG files are not unpacked", "[data][image_folder]") {
+  const TemporaryFolder folder;
+  // 8 MB of spaces, packed to 8 kB.
+  const std::vector<uint8_t> spaces(8'000'000, ' ');
+  const std::vector<uint8_t> packed = test::deflated(spaces);
+  const auto named = [&](std::vector<uint8_t> data) {
+    data.insert(data.end(), packed.begin(), packed.end());
+    return data;
+  };
+  std::vector<test::PngChunk> chunks{{"iCCP", named({'k', 0, 0})}};
+  for (int i = 0; i < 20; ++i) {
+    chunks.push_back({"zTXt", named({'k', 0, 0})});
+    chunks.push_back({"iTXt", named({'k', 0, 1, 0, 0, 0})});
+  }
+  write(folder, "x.png", png(1, 1, {7}, kGray, 8, chunks));
+  const int64_t bytes = test::resident_memory_taken(
+      [&] { CHECK(read_png(folder / "x.png", 1).bytes == std::vector<uint8_t>{7}); });
+  if (!test::kSanitized) CHECK(bytes < 10'000'000);
+}
+
+TEST_CASE("the limit of a folder covers all of its images", "[data][image_folder]") {
+  const TemporaryFolder folder;
+  for (const char* name : {"a/1.png", "a/2.png", "b/1.png"})
+    write(folder, name, png(10, 10, std::vector<uint8_t>(100, 3), kGray));
+  CHECK(read_image_folder(folder.path(), {.channels = 1, .limit = 300}).images.size() == 3);
+  QUANTRAIN_CHECK_ERROR(read_image_folder(folder.path(), {.channels = 1, .limit = 299}),
+                        DataError,
+                        "3 images of [10, 10, 1] bytes, the limit for all together is 299");
+  // 30 images of 10 MB: more than the 256 MiB that a folder of small files may take.
+  const std::vector<uint8_t> large = png(2500, 4000, std::vector<uint8_t>(10'000'000), kGray);
+  const TemporaryFolder many;
+  for (int i = 0; i < 30; ++i) write(many, "a/" + std::to_string(i) + ".png", large);
+  QUANTRAIN_CHECK_ERROR(
+      read_image_folder(many.path(), {.channels = 1}), DataError, "30 images of [2500, 4000, 1]");
+}
+
 TEST_CASE("the error about a damaged, truncated or too large PNG file names it",
           "[data][image_folder]") {
   const TemporaryFolder folder;
@@ -110,6 +162,8 @@ TEST_CASE("the error about a damaged, truncated or too large PNG file names it",
                           DataError,
                           "x.png: ");
   }
+  QUANTRAIN_CHECK_ERROR(read({}), DataError, "x.png: the file is empty");
+  QUANTRAIN_CHECK_ERROR(read({'G', 'I', 'F'}), DataError, "x.png: is not a PNG file");
   std::vector<uint8_t> damaged = whole;
   damaged[20] ^= 1;  // a byte of the header, whose checksum is now wrong
   QUANTRAIN_CHECK_ERROR(read(damaged), DataError, "x.png: ");

@@ -8,9 +8,27 @@
 
 namespace quantrain::test {
 
-/// A PNG file with unfiltered rows of samples. color: 0 gray, 2 color, 6 color with alpha.
-inline std::vector<uint8_t> png(
-    uint32_t height, uint32_t width, const std::vector<uint8_t>& samples, int color, int bits = 8) {
+inline std::vector<uint8_t> deflated(const std::vector<uint8_t>& bytes) {
+  uLongf size = compressBound(static_cast<uLong>(bytes.size()));
+  std::vector<uint8_t> packed(size);
+  compress(packed.data(), &size, bytes.data(), static_cast<uLong>(bytes.size()));
+  packed.resize(size);
+  return packed;
+}
+
+struct PngChunk {
+  const char* type;
+  std::vector<uint8_t> data;
+};
+
+/// A PNG file with unfiltered rows of samples. color: 0 gray, 2 color, 6 color with alpha. others:
+/// more chunks, before the pixels.
+inline std::vector<uint8_t> png(uint32_t height,
+                                uint32_t width,
+                                const std::vector<uint8_t>& samples,
+                                int color,
+                                int bits = 8,
+                                const std::vector<PngChunk>& others = {}) {
   std::vector<uint8_t> file{0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
   const auto number = [](std::vector<uint8_t>& bytes, uint32_t value) {
     for (const int shift : {24, 16, 8, 0}) bytes.push_back(static_cast<uint8_t>(value >> shift));
@@ -36,11 +54,8 @@ inline std::vector<uint8_t> png(
                 samples.begin() + static_cast<std::ptrdiff_t>(y * row),
                 samples.begin() + static_cast<std::ptrdiff_t>((y + 1) * row));
   }
-  uLongf size = compressBound(static_cast<uLong>(rows.size()));
-  std::vector<uint8_t> packed(size);
-  compress(packed.data(), &size, rows.data(), static_cast<uLong>(rows.size()));
-  packed.resize(size);
-  chunk("IDAT", packed);
+  for (const PngChunk& other : others) chunk(other.type, other.data);
+  chunk("IDAT", deflated(rows));
   chunk("IEND", {});
   return file;
 }
