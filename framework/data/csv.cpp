@@ -5,10 +5,12 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "framework/core/error.hpp"
 #include "framework/core/file.hpp"
+#include "framework/core/printable.hpp"
 
 namespace quantrain {
 namespace {
@@ -21,23 +23,30 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
 }
 
-/// A cell's text for a message: shortened, and with ? in place of control characters.
-std::string shown(std::string_view text) {
-  constexpr size_t kMost = 40;
-  std::string seen(text.substr(0, kMost));
-  std::replace_if(
-      seen.begin(),
-      seen.end(),
-      [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; },
-      '?');
-  return text.size() > kMost ? seen + "..." : seen;
-}
+/// A cell's text for a message.
+std::string shown(std::string_view text) { return printable(std::string(text), 40); }
 
 template <class T>
 std::errc parse_all(std::string_view text, T& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc()) return error;
   return end == text.data() + text.size() ? std::errc() : std::errc::invalid_argument;
+}
+
+/// Whether the magnitude of a number other than 0 is below 1. text: in the form that from_chars()
+/// accepts, of any magnitude.
+bool is_below_one(std::string_view text) {
+  const size_t mark = std::min(text.find_first_of("eE"), text.size());
+  const std::string_view mantissa = text.substr(0, mark);
+  const auto point = static_cast<int64_t>(std::min(mantissa.find('.'), mantissa.size()));
+  const auto first = static_cast<int64_t>(mantissa.find_first_of("123456789"));
+  // The number is at least 10^(magnitude - 1) and less than 10^magnitude, times the power of ten.
+  const int64_t magnitude = point - first + (first > point ? 1 : 0);
+  std::string_view power = text.substr(std::min(mark + 1, text.size()));
+  if (power.starts_with('+')) power.remove_prefix(1);
+  int32_t exponent = 0;
+  if (parse_all(power, exponent) == std::errc::result_out_of_range) return power.starts_with('-');
+  return magnitude + exponent <= 0;
 }
 
 }  // namespace
@@ -139,7 +148,7 @@ void CsvTable::parse(const CsvOptions& options) {
   }
   if (ends_.empty()) throw DataError(kCsv, path_, ": is empty");
 
-  std::map<std::string, size_t, std::less<>> places;
+  columns_.reserve(width);
   for (size_t c = 0; c < width; ++c) {
     if (!options.header) {
       columns_.push_back(std::to_string(c));
@@ -148,20 +157,27 @@ void CsvTable::parse(const CsvOptions& options) {
     const size_t begin = c == 0 ? 0 : ends_[c - 1];
     std::string column(trimmed(std::string_view(text_).substr(begin, ends_[c] - begin)));
     if (column.empty()) throw DataError(kCsv, path_, ": column ", c + 1, " has no name");
-    const auto [there, is_new] = places.emplace(column, c + 1);
-    if (!is_new) {
-      throw DataError(kCsv,
-                      path_,
-                      ": columns ",
-                      there->second,
-                      " and ",
-                      c + 1,
-                      " are both named \"",
-                      shown(column),
-                      '"');
-    }
     columns_.push_back(std::move(column));
   }
+  by_name_.resize(width);
+  std::iota(by_name_.begin(), by_name_.end(), size_t{0});
+  std::sort(by_name_.begin(), by_name_.end(), [&](size_t a, size_t b) {
+    const int order = columns_[a].compare(columns_[b]);
+    return order != 0 ? order < 0 : a < b;
+  });
+  const auto twice = std::adjacent_find(by_name_.begin(), by_name_.end(), [&](size_t a, size_t b) {
+    return columns_[a] == columns_[b];
+  });
+  if (twice != by_name_.end())
+    throw DataError(kCsv,
+                    path_,
+                    ": columns ",
+                    twice[0] + 1,
+                    " and ",
+                    twice[1] + 1,
+                    " are both named \"",
+                    shown(columns_[*twice]),
+                    '"');
   if (options.header) {
     first_ = ends_[width - 1];
     ends_.erase(ends_.begin(), ends_.begin() + static_cast<std::ptrdiff_t>(width));
@@ -171,11 +187,18 @@ void CsvTable::parse(const CsvOptions& options) {
 }
 
 size_t CsvTable::column_of(std::string_view name) const {
-  const auto found = std::find(columns_.begin(), columns_.end(), name);
-  if (found != columns_.end()) return static_cast<size_t>(found - columns_.begin());
+  const auto found = std::lower_bound(
+      by_name_.begin(), by_name_.end(), name, [&](size_t c, std::string_view text) {
+        return columns_[c] < text;
+      });
+  if (found != by_name_.end() && columns_[*found] == name) return *found;
+  constexpr size_t kMostNamed = 20;
   std::string known;
-  for (const std::string& column : columns_) known += (known.empty() ? "" : ", ") + shown(column);
-  throw DataError(kCsv, path_, ": has no column \"", name, "\"; its columns: ", known);
+  for (size_t c = 0; c < std::min(columns_.size(), kMostNamed); ++c)
+    known += (c == 0 ? "" : ", ") + shown(columns_[c]);
+  if (columns_.size() > kMostNamed)
+    known += " and " + std::to_string(columns_.size() - kMostNamed) + " more";
+  throw DataError(kCsv, path_, ": has no column \"", shown(name), "\"; its columns: ", known);
 }
 
 std::string_view CsvTable::cell(int64_t row, size_t column) const {
@@ -206,13 +229,12 @@ float CsvTable::number(int64_t row, size_t column) const {
   float value = 0.0f;
   std::errc error = parse_all(digits, value);
   if (error == std::errc::result_out_of_range) {  // too large, or too near to 0
-    double wide = 0.0;
-    error = parse_all(digits, wide);
-    if (error == std::errc() && std::abs(wide) < 1.0) {
-      value = static_cast<float>(wide);
-    } else {
+    if (!is_below_one(digits))
       fail(row, column, '"', shown(text), "\" is beyond what a float32 can hold");
-    }
+    double wide = 0.0;  // 0 stays if a double cannot hold the number either
+    parse_all(digits, wide);
+    value = std::copysign(static_cast<float>(wide), digits[0] == '-' ? -1.0f : 1.0f);
+    error = std::errc();
   }
   if (error != std::errc()) fail(row, column, '"', shown(text), "\" is not a number");
   if (!std::isfinite(value))

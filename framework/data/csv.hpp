@@ -32,8 +32,9 @@ class CsvTable {
   std::string_view text(int64_t row, std::string_view column) const&& = delete;
   /// Numbers of these columns, [rows, columns]. Numbers are decimal, independent of the locale, and
   /// are rounded to the nearest float32.
-  /// Throws: DataError naming row and column if a cell is empty, not a number, NaN, infinite or out
-  /// of float32's range; DataError if a column does not exist, or `columns` is empty.
+  /// A number that is too near to 0 for float32 is 0.
+  /// Throws: DataError naming row and column if a cell is empty, not a number, NaN, infinite or
+  /// beyond float32's range; DataError if a column does not exist, or `columns` is empty.
   std::vector<float> floats(std::span<const std::string> columns) const;
   std::vector<float> floats(std::string_view column) const;
   /// Integers of a column, [rows].
@@ -57,6 +58,7 @@ class CsvTable {
 
   std::string path_;
   std::vector<std::string> columns_;
+  std::vector<size_t> by_name_;  // the columns, sorted by name
   int64_t rows_ = 0;
   std::string text_;          // text of all cells, one after the other
   std::vector<size_t> ends_;  // end of each cell in text_, without the header
