@@ -6,6 +6,7 @@
 #include "framework/core/error.hpp"
 #include "framework/core/rounding.hpp"
 #include "framework/core/text_stream.hpp"
+#include "framework/io/json_writer.hpp"
 
 namespace quantrain {
 namespace {
@@ -25,29 +26,6 @@ void append_new(std::vector<NamedState>& all,
     all.push_back(entry);
     all.back().name = join(prefix, entry.name);
   }
-}
-
-bool is_utf8(std::string_view text) {
-  constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};  // smallest code point of each length
-  for (size_t i = 0; i < text.size();) {
-    const auto lead = static_cast<unsigned char>(text[i]);
-    const size_t length = lead < 0x80                   ? 1
-                          : lead >= 0xc0 && lead < 0xe0 ? 2
-                          : lead >= 0xe0 && lead < 0xf0 ? 3
-                          : lead >= 0xf0 && lead < 0xf8 ? 4
-                                                        : 0;
-    if (length == 0 || length > text.size() - i) return false;
-    uint32_t point = length == 1 ? lead : lead & (0x7fu >> length);
-    for (size_t k = 1; k < length; ++k) {
-      const auto next = static_cast<unsigned char>(text[i + k]);
-      if (next >> 6 != 2) return false;
-      point = point << 6 | (next & 0x3fu);
-    }
-    const bool surrogate = point >= 0xd800 && point < 0xe000;
-    if (point < kLeast[length] || point > 0x10ffff || surrogate) return false;
-    i += length;
-  }
-  return true;
 }
 
 [[noreturn]] void refuse_nesting(std::string_view type) {
@@ -82,7 +60,12 @@ thread_local CallListener* listening = nullptr;
 Preparation::~Preparation() = default;
 
 CallListener::CallListener() : previous_(std::exchange(listening, this)) {}
-CallListener::~CallListener() { listening = previous_; }
+CallListener::~CallListener() {
+  if (listening == this) listening = previous_;
+  for (CallListener* inner = listening; inner != nullptr; inner = inner->previous_) {
+    if (inner->previous_ == this) inner->previous_ = previous_;
+  }
+}
 CallListener* CallListener::current() { return listening; }
 
 // Destroys the module's parts at all levels in a loop, because nested destructors of a deep network
@@ -290,6 +273,12 @@ void Module::set_training(bool training, int depth) {
   if (changes) training_ = training;
   for_parts([&](Module& part) { part.set_training(training, depth + 1); });
   if (changes) on_train(training);
+}
+
+void Module::set_own_mode(bool training) {
+  if (training_ == training) return;
+  training_ = training;
+  on_train(training);
 }
 
 void Module::append_modes(int depth, std::vector<std::pair<Module*, bool>>& modes) {

@@ -174,6 +174,8 @@ class Module {
   template <class Visit>
   void for_parts(const Visit& visit) const;
   void set_training(bool training, int depth);
+  /// Without the modules below.
+  void set_own_mode(bool training);
   /// Appends this module and all modules below it, including those in slots, with their modes.
   void append_modes(int depth, std::vector<std::pair<Module*, bool>>& modes);
   /// The part of operator() within the module's Scope.

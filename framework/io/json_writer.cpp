@@ -59,6 +59,15 @@ void append_number(std::string& text, T value) {
 
 }  // namespace
 
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const size_t bytes = character(text);
+    if (bytes == 0) return false;
+    text.remove_prefix(bytes);
+  }
+  return true;
+}
+
 JsonWriter::JsonWriter(JsonError error, int indent) : error_(std::move(error)), indent_(indent) {}
 
 void JsonWriter::begin(char bracket) {

@@ -11,6 +11,9 @@
 
 namespace quantrain {
 
+/// Whether a text is UTF-8, as JSON demands.   Source: RFC 3629, section 4
+bool is_utf8(std::string_view text);
+
 /// Writes a JSON text, value after value, in the order of the calls. Doubles are written as the
 /// shortest text that reads back as the same number, plus ".0" if the text looks like an integer.
 /// Doubles that are not finite are written as null.

@@ -1,7 +1,12 @@
 #include "layers/training/checkpoint.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -11,7 +16,10 @@
 #include "framework/core/error.hpp"
 #include "framework/core/file.hpp"
 #include "framework/core/hash.hpp"
+#include "framework/core/splitmix64.hpp"
 #include "framework/io/format.hpp"
+#include "framework/io/json.hpp"
+#include "framework/io/json_writer.hpp"
 #include "framework/io/safetensors.hpp"
 
 namespace quantrain {
@@ -23,6 +31,7 @@ constexpr const char* kFormat = "quantrain.checkpoint";
 constexpr const char* kVersion = "1";
 constexpr const char* kPrefix = "step-";
 constexpr const char* kSuffix = ".safetensors";
+constexpr const char* kSkipped = ".skipped";
 constexpr size_t kDigits = 12;
 
 std::string path_of(const std::string& folder, int64_t step) {
@@ -31,19 +40,42 @@ std::string path_of(const std::string& folder, int64_t step) {
   return (fs::path(folder) / (kPrefix + number + kSuffix)).string();
 }
 
-/// Steps of the checkpoints in a folder, ascending.
-std::vector<int64_t> steps_in(const std::string& folder) {
-  std::vector<int64_t> steps;
+/// A checkpoint's file.
+struct CheckpointFile {
+  int64_t step;
+  std::string path;
+};
+
+/// The checkpoints in a folder, by ascending step. Of two files of one step, the one whose name
+/// save() writes is the last.
+std::vector<CheckpointFile> checkpoints_in(const std::string& folder) {
+  std::vector<CheckpointFile> files;
   for (const std::string& name : names_in(folder)) {
     if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) continue;
     const char* const first = name.data() + std::string_view(kPrefix).size();
     const char* const last = name.data() + name.size() - std::string_view(kSuffix).size();
     int64_t step = 0;
     const auto [stopped, problem] = std::from_chars(first, last, step);
-    if (problem == std::errc() && stopped == last && step >= 0) steps.push_back(step);
+    if (problem == std::errc() && stopped == last && step >= 0)
+      files.push_back({step, (fs::path(folder) / name).string()});
   }
-  std::sort(steps.begin(), steps.end());
-  return steps;
+  std::sort(files.begin(), files.end(), [](const CheckpointFile& a, const CheckpointFile& b) {
+    const auto key = [](const CheckpointFile& file) {
+      const size_t digits = fs::path(file.path).filename().string().size();
+      return std::pair(file.step, digits);
+    };
+    return key(a) < key(b);
+  });
+  return files;
+}
+
+/// Renames a file to "<path>.skipped", or, if that exists, to "<path>.skipped2" and so on.
+void set_aside(const std::string& path) {
+  std::error_code ignored;
+  std::string name = path + kSkipped;
+  for (int i = 2; fs::exists(fs::symlink_status(name, ignored)); ++i)
+    name = path + kSkipped + std::to_string(i);
+  fs::rename(path, name, ignored);
 }
 
 std::string checksum(const TensorFile& file) {
@@ -73,25 +105,94 @@ std::string checksum(const TensorFile& file) {
   return std::to_string(hash.value());
 }
 
-/// Thrown if the file itself cannot be read, is damaged or is no checkpoint. skip_damaged skips a
-/// file only for this error.
+/// Thrown if a file was read and is damaged or is no checkpoint. skip_damaged skips a file only for
+/// this error. A file that cannot be read may be whole.
 struct Damage : DataError {
   using DataError::DataError;
 };
 
+std::vector<uint8_t> next_bytes(InputFile& file, int64_t count) {
+  std::vector<uint8_t> bytes(static_cast<size_t>(std::min(file.left(), count)));
+  bytes.resize(file.read(bytes));
+  return bytes;
+}
+
 TensorFile read_whole(const std::string& path) {
+  InputFile input(path);
+  const std::vector<uint8_t> bytes = next_bytes(input, input.left());
+  TensorFile file;
   try {
-    TensorFile file = load_safetensors(path);
-    check_format(path, file, kFormat, kVersion);
+    file = parse_safetensors(bytes, path);
+    if (!file.metadata.contains("checksum")) check_format(path, file, kFormat, kVersion);
     if (file.metadata_at("checksum") != checksum(file))
       throw DataError("load", path, ": its checksum differs: the file was damaged");
-    return file;
+    for (const char* key : {"configuration", "position"}) file.metadata_at(key);
   } catch (const DataError& error) {
     throw Damage(
         "checkpoint",
         error.what(),
         "; to continue from the checkpoint before it, set skip_damaged or remove the file");
   }
+  check_format(path, file, kFormat, kVersion);  // a whole file of another version is not damaged
+  return file;
+}
+
+/// The identity that a checkpoint holds; "" if it has none (early versions) or cannot be read.
+/// Reads only the header.
+std::string run_of(const std::string& path) {
+  constexpr uint64_t kMostHeader = uint64_t{16} << 20;  // of safetensors
+  try {
+    InputFile file(path);
+    uint64_t size = 0;
+    const std::vector<uint8_t> length = next_bytes(file, sizeof size);
+    if (length.size() < sizeof size) return {};
+    std::memcpy(&size, length.data(), sizeof size);
+    if (size > kMostHeader) return {};
+    const std::vector<uint8_t> text = next_bytes(file, static_cast<int64_t>(size));
+    const JsonDocument header({reinterpret_cast<const char*>(text.data()), text.size()});
+    const std::optional<JsonValue> metadata = header.root().find("__metadata__");
+    const std::optional<JsonValue> run = metadata ? metadata->find("run") : std::nullopt;
+    return std::string(run ? run->text().value_or("") : "");
+  } catch (const DataError&) {
+    return {};
+  } catch (const JsonDocument::Malformed&) {
+    return {};
+  }
+}
+
+/// A random identity. Unlike all else, it does not come from the program's seed: it tells apart two
+/// runs that are equal.
+std::string new_run() {
+  uint64_t bits = 0;
+  if (::getentropy(&bits, sizeof bits) != 0) {  // an old kernel
+    const int64_t now = std::chrono::system_clock::now().time_since_epoch().count();
+    bits = SplitMix64::mix(static_cast<uint64_t>(now) ^ static_cast<uint64_t>(::getpid()) << 48);
+  }
+  char digits[17] = {};
+  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(bits));
+  return digits;
+}
+
+/// The identity of the checkpoints in a folder; "" if none has one. If `expected` is not "", all
+/// must have it.
+std::string run_in(const std::vector<CheckpointFile>& files, std::string expected) {
+  const std::string* known = nullptr;  // the file that `expected` is from
+  for (const CheckpointFile& file : files) {
+    const std::string run = run_of(file.path);
+    if (run.empty()) continue;
+    if (!expected.empty() && run != expected) {
+      throw DataError("checkpoint",
+                      file.path,
+                      ": is of the run ",
+                      run,
+                      known != nullptr ? ", but " + *known + " is of the run " : ", expected ",
+                      expected,
+                      ": keep each run in a folder of its own");
+    }
+    expected = run;
+    known = &file.path;
+  }
+  return expected;
 }
 
 }  // namespace
@@ -102,14 +203,19 @@ Checkpoints::Checkpoints(CheckpointOptions options) : options_(std::move(options
   if (options_.every < 0) fail("every is ", options_.every, ", expected 0 or more steps");
   if (options_.keep < 1) fail("keep is ", options_.keep, ", expected at least 1");
   if (folder.empty()) fail("the option folder is \"\": name a folder");
+  for (const std::string* text : {&options_.configuration, &options_.run})
+    if (!is_utf8(*text)) fail("configuration or run is not UTF-8: \"", *text, '"');
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) fail(folder, ": ", error.message());
   check_writable(path_of(folder, 0));
-  if (!options_.resume && !steps_in(folder).empty()) {
+  const std::vector<CheckpointFile> files = checkpoints_in(folder);
+  if (!options_.resume && !files.empty()) {
     fail(folder,
          ": holds the checkpoints of a run: resume it, name another folder, or remove them");
   }
+  options_.run = run_in(files, std::move(options_.run));
+  if (options_.run.empty()) options_.run = new_run();
 }
 
 void Checkpoints::save(int64_t step,
@@ -120,32 +226,48 @@ void Checkpoints::save(int64_t step,
   set_format(file, kFormat, kVersion);
   file.metadata["configuration"] = options_.configuration;
   file.metadata["position"] = position;
+  file.metadata["run"] = options_.run;
   add_state(file, state);
   file.metadata["checksum"] = checksum(file);
-  save_safetensors(path_of(options_.folder, step), file);
+  const std::string path = path_of(options_.folder, step);
+  save_safetensors(path, file);
 
-  // Keeps the last `keep` checkpoints up to this step, and removes older and later ones. Later ones
-  // exist only if load() skipped them as damaged.
-  std::vector<int64_t> steps = steps_in(options_.folder);
-  const auto here = std::upper_bound(steps.begin(), steps.end(), step);
-  const auto kept = std::min<std::ptrdiff_t>(options_.keep, here - steps.begin());
-  steps.erase(here - kept, here);
-  for (const int64_t other : steps) {
+  // Keeps the last `keep` checkpoints up to this step. Later ones, and a file of the same step
+  // under another name, are not this run's past: they are kept, too, but under another name.
+  std::vector<CheckpointFile> files = checkpoints_in(options_.folder);
+  int left = options_.keep;
+  for (auto other = files.rbegin(); other != files.rend(); ++other) {
     std::error_code gone_already;
-    fs::remove(path_of(options_.folder, other), gone_already);
+    if (other->step >= step && other->path != path) {
+      set_aside(other->path);
+    } else if (left-- <= 0) {
+      fs::remove(other->path, gone_already);
+    }
   }
 }
 
 std::optional<std::string> Checkpoints::load(std::span<const NamedState> state) const {
-  std::vector<int64_t> steps = steps_in(options_.folder);
-  for (; !steps.empty(); steps.pop_back()) {
-    const std::string path = path_of(options_.folder, steps.back());
+  std::vector<CheckpointFile> files = checkpoints_in(options_.folder);
+  std::vector<std::string> skipped;
+  for (; !files.empty(); files.pop_back()) {
+    const std::string& path = files.back().path;
     TensorFile file;
     try {
       file = read_whole(path);
-    } catch (const Damage&) {
+    } catch (const Damage& damage) {
       if (!options_.skip_damaged) throw;
+      if (files.size() == 1)
+        throw DataError("checkpoint",
+                        options_.folder,
+                        ": all checkpoints are damaged: name another folder to start anew. ",
+                        damage.what());
+      skipped.push_back(path);
       continue;
+    }
+    const auto run = file.metadata.find("run");
+    if (run != file.metadata.end() && run->second != options_.run) {
+      throw DataError(
+          "checkpoint", path, ": is of the run ", run->second, ", expected ", options_.run);
     }
     const std::string& configuration = file.metadata_at("configuration");
     if (configuration != options_.configuration) {
@@ -161,6 +283,7 @@ std::optional<std::string> Checkpoints::load(std::span<const NamedState> state) 
     file.metadata.clear();
     set_format(file, "quantrain", "1");
     load_parameters(path, file, state);
+    for (const std::string& damaged : skipped) set_aside(damaged);
     return position;
   }
   return std::nullopt;

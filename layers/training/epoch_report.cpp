@@ -1,6 +1,7 @@
 #include "layers/training/epoch_report.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <iterator>
 #include <string>
@@ -27,23 +28,26 @@ constexpr double kMargin = 12.0;
 /// A figure with one curve: a value for each epoch.
 std::string chart(const std::string& title, const std::vector<double>& values) {
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
-  double bottom = *low;
-  double top = *high;
+  // long double, so that the range of two finite numbers is finite.
+  long double bottom = *low;
+  long double top = *high;
   if (top == bottom) {
-    bottom -= 0.5;
-    top += 0.5;
+    const long double margin = std::max(0.5L, std::abs(top) * 1e-6L);
+    bottom -= margin;
+    top += margin;
   }
   const double steps = std::max(1.0, static_cast<double>(values.size()) - 1.0);
   const auto x = [&](double i) { return kLeft + (kPageWidth - kLeft - kMargin) * i / steps; };
-  const auto y = [&](double value) {
-    return kMargin + (kHeight - kBottom - kMargin) * (top - value) / (top - bottom);
+  const auto y = [&](long double value) {
+    const auto part = static_cast<double>((top - value) / (top - bottom));
+    return kMargin + (kHeight - kBottom - kMargin) * part;
   };
   std::string svg = "<figure><figcaption>" + escaped(title) + "</figcaption>\n<svg viewBox=\"0 0 " +
                     number(kPageWidth) + ' ' + number(kHeight) + "\" role=\"img\">\n";
   for (int i = 0; i <= 4; ++i) {
-    const double value = bottom + (top - bottom) * i / 4.0;
+    const long double value = bottom + (top - bottom) * i / 4.0L;
     svg += line(kLeft, y(value), kPageWidth - kMargin, y(value), "grid");
-    svg += label(kLeft - 8.0, y(value) + 4.0, "end", number(value));
+    svg += label(kLeft - 8.0, y(value) + 4.0, "end", number(static_cast<double>(value)));
   }
   const size_t every = (values.size() + 9) / 10;
   for (size_t i = 0; i < values.size(); i += every)

@@ -10,11 +10,13 @@
 #include "framework/core/file.hpp"
 #include "framework/core/text_stream.hpp"
 #include "framework/core/text_table.hpp"
+#include "framework/io/json_writer.hpp"
 #include "framework/optim/clip.hpp"
 #include "layers/evaluation_mode.hpp"
 #include "layers/state.hpp"
 #include "layers/training/check_loss.hpp"
 #include "layers/training/divergence.hpp"
+#include "layers/training/epoch_log.hpp"
 #include "layers/training/position.hpp"
 #include "layers/training/progress.hpp"
 #include "layers/training/settings.hpp"
@@ -34,9 +36,8 @@ class Run {
       : net_(net), optimizer_(optimizer), loader_(loader), options_(options) {
     check_options();
     if (!options.checkpoints.folder.empty()) checkpoints_.emplace(options.checkpoints);
-    for (const std::string& file : {options.log, options.page}) {
-      if (!file.empty()) check_writable(file);
-    }
+    if (!options.page.empty()) check_writable(options.page);
+    if (!options.log.empty()) log_.emplace(options.log);
     if (keeps_best()) {
       for (const NamedState& entry : state(net)) best_.push_back(entry.copy());
     }
@@ -50,7 +51,7 @@ class Run {
     const bool finished = at_.ended;
     const std::string differs = finished ? differences(at_.settings, settings_) : "";
     if (finished) say_finished(differs);
-    while (!at_.ended && at_.epoch() < options_.epochs && !has_all_steps()) run_epoch(loss);
+    while (!at_.ended && at_.epochs < options_.epochs && !has_all_steps()) run_epoch(loss);
     if (!at_.ended) end();
     if (!options_.page.empty()) {
       write_file(options_.page,
@@ -58,10 +59,11 @@ class Run {
     }
     return {.epochs = std::move(at_.done),
             .steps = at_.steps,
-            .best_epoch = at_.best_epoch,
+            .best_epoch = at_.best ? std::optional(at_.best->epoch) : std::nullopt,
             .stopped_early = at_.stopped_early,
             .already_finished = finished,
-            .differences = differs};
+            .differences = differs,
+            .run = checkpoints_ ? checkpoints_->options().run : ""};
   }
 
  private:
@@ -85,6 +87,9 @@ class Run {
            "\" is an error, false if it is an accuracy");
     if (!early.metric.empty() && !options_.evaluate)
       fail("early_stopping needs \"", early.metric, "\", but there is no evaluate to return it");
+    for (const NamedState& entry : options_.also) {
+      if (!is_utf8(entry.name)) fail("a name in also is not UTF-8: \"", entry.name, '"');
+    }
     if (options_.checkpoints.folder.empty() && options_.checkpoints.resume)
       fail("resume is set, but checkpoints.folder is empty");
   }
@@ -122,8 +127,7 @@ class Run {
            ": resume with the data and the loader's options of that run");
     }
     const std::string& metric = options_.early_stopping.metric;
-    if (!at_.ended && at_.best_epoch && !metric.empty() &&
-        !at_.done[static_cast<size_t>(*at_.best_epoch)].metrics.contains(metric)) {
+    if (!at_.ended && at_.best && !metric.empty() && !at_.best->metrics.contains(metric)) {
       fail("the checkpoint's best epoch has no metric \"",
            metric,
            "\": resume with the early_stopping of that run");
@@ -135,7 +139,10 @@ class Run {
            loader_.batches(),
            " batches: resume with the data and the batch size of that run");
     }
+    if (const std::optional<int64_t> samples = loader_.samples(); samples && at_.samples > *samples)
+      fail("the checkpoint's epoch has used ", at_.samples, " samples of ", *samples);
     optimizer_.set_learning_rate(at_.learning_rate);
+    if (log_) log_->resume(at_.done, at_.epochs);
   }
 
   /// What decides, with the epoch's number, which samples each batch holds.
@@ -157,17 +164,17 @@ class Run {
   }
 
   void run_epoch(const std::function<Tensor(Batch&)>& loss) {
-    if (at_.batch == 0 && options_.begin_epoch) options_.begin_epoch(at_.epoch());
+    if (at_.batch == 0 && options_.begin_epoch) options_.begin_epoch(at_.epochs);
     net_.train();
     const std::string number =
-        std::to_string(at_.epoch() + 1) + '/' + std::to_string(options_.epochs);
+        std::to_string(at_.epochs + 1) + '/' + std::to_string(options_.epochs);
     Progress progress(options_.label.empty() ? "" : options_.label + " epoch " + number,
                       loader_.samples().value_or(0),
                       at_.seconds);
     progress.step(at_.samples, at_.loss_sum);
     const int64_t batches = loader_.batches();
     int64_t index = 0;
-    for (Batch& batch : loader_.epoch(options_.first_epoch + at_.epoch())) {
+    for (Batch& batch : loader_.epoch(options_.first_epoch + at_.epochs)) {
       if (index++ < at_.batch) continue;
       const int64_t samples = batch.size();
       const float value = train_on(batch, loss, batches);
@@ -250,7 +257,7 @@ class Run {
 
   void end_epoch(Progress& progress) {
     progress.stop();
-    EpochReport report{.epoch = at_.epoch(),
+    EpochReport report{.epoch = at_.epochs,
                        .steps = at_.steps,
                        .loss = at_.loss_sum / static_cast<double>(at_.samples),
                        .learning_rate = at_.learning_rate,
@@ -261,18 +268,22 @@ class Run {
       report.metrics = watched(options_.evaluate);
     }
     for (const auto& [name, value] : report.metrics) {
+      if (!is_utf8(name))
+        fail("the metric \"", name, "\" has a name that is not UTF-8: write it in UTF-8");
       if (is_report_field(name))
         fail("the metric \"", name, "\" has the name of a field of EpochReport: choose another");
       if (!std::isfinite(value)) fail("the metric \"", name, "\" is ", value);
     }
     at_.done.push_back(std::move(report));
+    thin(at_.done);
+    ++at_.epochs;
     at_.batch = 0;
     at_.loss_sum = at_.seconds = 0.0;
     at_.samples = 0;
     judge();
     progress.finish(describe(at_.done.back()));
-    write_log();
-    if (at_.stopped_early || has_all_steps() || at_.epoch() == options_.epochs)
+    if (log_) log_->add(at_.done.back());
+    if (at_.stopped_early || has_all_steps() || at_.epochs == options_.epochs)
       end();
     else
       save();
@@ -285,15 +296,15 @@ class Run {
     const EpochReport& last = at_.done.back();
     if (!last.metrics.contains(early.metric))
       fail("evaluate returned no \"", early.metric, "\", which early_stopping needs");
-    const auto value = [&](int64_t epoch) {
-      const double v = at_.done[static_cast<size_t>(epoch)].metrics.at(early.metric);
+    const auto value = [&](const EpochReport& report) {
+      const double v = report.metrics.at(early.metric);
       return *early.smaller_is_better ? -v : v;
     };
-    if (!at_.best_epoch || value(last.epoch) > value(*at_.best_epoch)) {
-      at_.best_epoch = last.epoch;
+    if (!at_.best || value(last) > value(*at_.best)) {
+      at_.best = last;
       if (keeps_best()) copy_values(false);
     }
-    at_.stopped_early = early.patience > 0 && last.epoch - *at_.best_epoch >= early.patience;
+    at_.stopped_early = early.patience > 0 && last.epoch - at_.best->epoch >= early.patience;
   }
 
   void copy_values(bool restore) {
@@ -306,10 +317,10 @@ class Run {
   }
 
   void end() {
-    if (keeps_best() && at_.best_epoch) copy_values(true);
+    if (keeps_best() && at_.best) copy_values(true);
     at_.ended = true;
     save();
-    if (at_.best_epoch) say_best();
+    if (at_.best) say_best();
   }
 
   /// The metrics of an epoch for the progress display: "accuracy 0.9100 (best)".
@@ -319,7 +330,7 @@ class Run {
     std::string text;
     const auto add = [&](const std::string& name, double value) {
       text += (text.empty() ? "" : ", ") + name + ' ' + decimals(value, 4);
-      if (name == best && at_.best_epoch == report.epoch) text += " (best)";
+      if (name == best && at_.best && at_.best->epoch == report.epoch) text += " (best)";
     };
     if (report.metrics.contains(best)) add(best, report.metrics.at(best));
     size_t shown = 0;
@@ -332,10 +343,10 @@ class Run {
   }
 
   void say_best() const {
-    const EpochReport& best = at_.done[static_cast<size_t>(*at_.best_epoch)];
+    const EpochReport& best = *at_.best;
     const std::string& metric = options_.early_stopping.metric;
     TextStream text;
-    if (at_.stopped_early) text << "stopped early after epoch " << at_.epoch() << "; ";
+    if (at_.stopped_early) text << "stopped early after epoch " << at_.epochs << "; ";
     text << "best epoch " << best.epoch + 1 << ", " << metric << ' '
          << decimals(best.metrics.at(metric), 4);
     if (keeps_best()) text << ", whose state is restored";
@@ -344,8 +355,8 @@ class Run {
 
   void say_finished(const std::string& differs) const {
     TextStream text;
-    text << "the run in " << options_.checkpoints.folder << " had ended after " << at_.epoch()
-         << (at_.epoch() == 1 ? " epoch" : " epochs") << ", so nothing was trained";
+    text << "the run in " << options_.checkpoints.folder << " had ended after " << at_.epochs
+         << (at_.epochs == 1 ? " epoch" : " epochs") << ", so nothing was trained";
     if (!differs.empty())
       text << ", although " << differs << ": to train with these settings, name another folder";
     say(text.str());
@@ -360,18 +371,12 @@ class Run {
     return options_.steps == 0 || options_.steps > (loader_.batches() - 1) / options_.accumulate;
   }
 
-  void write_log() const {
-    if (options_.log.empty()) return;
-    std::string lines;
-    for (const EpochReport& report : at_.done) lines += to_json(report) + '\n';
-    write_file(options_.log, lines);
-  }
-
   Module& net_;
   Optimizer& optimizer_;
   DataLoader& loader_;
   const FitOptions& options_;
   std::optional<Checkpoints> checkpoints_;
+  std::optional<EpochLog> log_;
   std::vector<NamedState> best_;
   TrainingPosition at_;
   float largest_at_start_ = 0.0f;  // magnitude of the parameters

@@ -38,8 +38,8 @@ struct FitOptions {
   /// module's.
   std::function<void(int64_t epoch)> begin_epoch = nullptr;
   /// Called after an epoch, in evaluation mode and without gradients. Returns metrics, for example
-  /// on validation data. A metric has none of the names of EpochReport's other fields, such as
-  /// "loss".
+  /// on validation data. A metric's name is UTF-8, and none of the names of EpochReport's other
+  /// fields, such as "loss".
   std::function<Metrics()> evaluate = nullptr;
   /// Called after a step, for your own progress display or log.
   std::function<void(int64_t step, float loss)> after_step = nullptr;
@@ -49,12 +49,16 @@ struct FitOptions {
   /// averaged weights, or parameters that the loss uses and that you train yourself.
   std::vector<NamedState> also = {};
   std::string label = {};  ///< print progress under this name, such as "float"; empty: no progress
-  std::string log = {};    ///< file for to_json() of each epoch, one per line; empty: none
-  std::string page = {};   ///< file for training_page() at the end; empty: none
+  /// File for to_json() of each epoch, one per line. Each epoch appends its line; a resumed run
+  /// first removes the lines of later epochs. Empty: none.
+  std::string log = {};
+  std::string page = {};  ///< file for training_page() at the end; empty: none
 };
 
 struct FitResult {
-  std::vector<EpochReport> epochs;    ///< if the run was resumed, also those before its checkpoint
+  /// If the run was resumed, also those before its checkpoint. Of more than 2,000 epochs, the last
+  /// one and every second, fourth, ... one; the log has all.
+  std::vector<EpochReport> epochs;
   int64_t steps = 0;                  ///< number of optimizer steps since the start of training
   std::optional<int64_t> best_epoch;  ///< best by early_stopping.metric; empty: no metric
   bool stopped_early = false;
@@ -63,6 +67,7 @@ struct FitResult {
   /// If already_finished: the settings that differ from those of that run, such as "epochs was 3
   /// and is 10"; empty: none, or the checkpoint is of an early version.
   std::string differences = {};
+  std::string run = {};  ///< the run's identity: CheckpointOptions::run; "" without checkpoints
 };
 
 /// Trains a network: computes loss(batch) and its gradients, and takes a step after every
@@ -86,12 +91,12 @@ struct FitResult {
 /// Throws: DataError if loss is null, if an option is out of range or lacks another option that it
 /// needs, if the loader reads a stream of undeclared length, if a loss is not finite, if the first
 /// loss depends on no parameter of the network or of the optimizer, or on a module's parameter that
-/// is neither theirs nor in options.also, if a metric is missing, not finite or named like a field
-/// of EpochReport, if the log or page cannot be written, or if the position in a checkpoint is
-/// invalid or does not fit the loader or early_stopping; ShapeError if loss does not return one
-/// number, or if one sample is left for the last batch, but a batch norm needs at least two.
-/// Exceptions from loss, from evaluate, from the callbacks and from the class Checkpoints reach the
-/// caller. Checkpoints that are already written are kept.
+/// is neither theirs nor in options.also, if a metric is missing, not finite, named like a field
+/// of EpochReport or in another encoding than UTF-8, if the log or page cannot be written, or if
+/// the position in a checkpoint is invalid or does not fit the loader or early_stopping; ShapeError
+/// if loss does not return one number, or if one sample is left for the last batch, but a batch
+/// norm needs at least two. Exceptions from loss, from evaluate, from the callbacks and from the
+/// class Checkpoints reach the caller. Checkpoints that are already written are kept.
 FitResult fit(Module& net,
               Optimizer& optimizer,
               DataLoader& loader,

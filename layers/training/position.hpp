@@ -12,22 +12,27 @@ namespace quantrain {
 
 /// The position of a run of fit(): all values that its next step depends on, without the tensors.
 struct TrainingPosition {
-  std::vector<EpochReport> done;
-  std::string loader;  ///< the data and options that decide what the batches hold
+  int64_t epochs = 0;                  ///< complete ones
+  std::vector<EpochReport> done = {};  ///< of the complete epochs; of many, some: see thin()
+  std::string loader = {};             ///< the data and options that decide what the batches hold
   /// Names and texts (layers/training/settings.hpp). Empty in checkpoints of early versions.
-  std::vector<std::pair<std::string, std::string>> settings;
-  int64_t batch = 0;  ///< batches used in the current epoch; `done` holds the epochs before it
+  std::vector<std::pair<std::string, std::string>> settings = {};
+  int64_t batch = 0;  ///< batches used in the current epoch
   int64_t steps = 0;
   double loss_sum = 0.0;  ///< over the samples of the current epoch so far
   int64_t samples = 0;
   double seconds = 0.0;
   float learning_rate = 0.0f;
-  std::optional<int64_t> best_epoch;
+  std::optional<EpochReport> best = {};  ///< of the best epoch
   bool stopped_early = false;
   bool ended = false;
-
-  int64_t epoch() const { return static_cast<int64_t>(done.size()); }
 };
+
+/// Up to this number of epochs, every report is kept.
+inline constexpr int64_t kMostReports = 2000;
+/// Removes all but the last report and every second, fourth, eighth, ... one, so that at most
+/// kMostReports + 1 are left. Which ones depends on the last epoch's number alone.
+void thin(std::vector<EpochReport>& reports);
 
 /// As JSON, for a checkpoint.
 std::string to_text(const TrainingPosition& position);

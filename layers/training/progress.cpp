@@ -66,8 +66,10 @@ void Progress::draw(bool last, const std::string& more) {
                 on_terminal_ ? "\033[K" : "");
   } else {
     constexpr int kWidth = 30;
-    const auto filled = static_cast<int>(kWidth * done_ / std::max<int64_t>(total_, 1));
-    const double left = static_cast<double>(total_ - done_) / rate;
+    const double part =
+        static_cast<double>(done_) / static_cast<double>(std::max<int64_t>(total_, 1));
+    const auto filled = static_cast<int>(kWidth * std::clamp(part, 0.0, 1.0));
+    const double left = static_cast<double>(std::max<int64_t>(total_ - done_, 0)) / rate;
     const std::string bar = std::string(static_cast<size_t>(filled), '=') +
                             std::string(static_cast<size_t>(kWidth - filled), ' ');
     std::printf("\r%s [%s] loss %.4f, %.0f samples/s, %.0f s left\033[K",

@@ -3,7 +3,9 @@
 #include <filesystem>
 
 #include "framework/core/error.hpp"
+#include "framework/core/hash.hpp"
 #include "framework/core/random.hpp"
+#include "framework/io/safetensors.hpp"
 #include "tests/catch.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/tensors.hpp"
@@ -100,10 +102,107 @@ TEST_CASE("a damaged checkpoint is skipped only if skip_damaged is set", "[layer
   const Checkpoints second(
       {.folder = folder.path(), .keep = 1, .resume = true, .skip_damaged = true});
   CHECK(second.load(some_tensors(0.0f)) == "first");
-  // The run continues from the checkpoint that was loaded, and saving removes later checkpoints.
-  second.save(1, some_tensors(1.5f), "first again");
-  CHECK(folder.files() == 1);
-  CHECK(second.load(some_tensors(0.0f)) == "first again");
+  // The file that was skipped keeps its bytes under another name, whatever is saved later.
+  const std::string skipped = folder / "step-000000000002.safetensors.skipped";
+  CHECK(read_bytes(skipped) == bytes);
+  for (const int64_t step : {1, 3, 4}) second.save(step, some_tensors(1.5f), "again");
+  CHECK(folder.files() == 2);
+  CHECK(read_bytes(skipped) == bytes);
+  CHECK(second.load(some_tensors(0.0f)) == "again");
+}
+
+TEST_CASE("no later checkpoint is removed", "[layers][checkpoint]") {
+  const TemporaryFolder folder;
+  const Checkpoints checkpoints({.folder = folder.path(), .keep = 1});
+  checkpoints.save(8, some_tensors(8.0f), "eight");
+  const std::vector<uint8_t> eight = read_bytes(folder / "step-000000000008.safetensors");
+  checkpoints.save(3, some_tensors(3.0f), "three");
+  CHECK(read_bytes(folder / "step-000000000008.safetensors.skipped") == eight);
+  write_bytes(folder / "step-000000000008.safetensors", eight);
+  checkpoints.save(4, some_tensors(4.0f), "four");
+  CHECK(read_bytes(folder / "step-000000000008.safetensors.skipped2") == eight);
+  CHECK(checkpoints.load(some_tensors(0.0f)) == "four");
+  CHECK(folder.files() == 3);
+}
+
+TEST_CASE("a run does not start anew if all of its checkpoints are damaged",
+          "[layers][checkpoint]") {
+  const TemporaryFolder folder;
+  for (const char* name : {"step-000000000001.safetensors", "step-000000000002.safetensors"})
+    write_bytes(folder / name, std::vector<uint8_t>(20, 7));
+  const Checkpoints checkpoints({.folder = folder.path(), .resume = true, .skip_damaged = true});
+  QUANTRAIN_CHECK_ERROR(
+      checkpoints.load(some_tensors(0.0f)), DataError, ": all checkpoints are damaged: name");
+  CHECK(folder.files() == 2);
+}
+
+TEST_CASE("a whole checkpoint of a newer version is not damaged", "[layers][checkpoint]") {
+  const TemporaryFolder folder;
+  const Checkpoints checkpoints({.folder = folder.path(), .resume = true, .skip_damaged = true});
+  checkpoints.save(1, some_tensors(1.0f), "");
+  checkpoints.save(2, some_tensors(2.0f), "");
+  const std::string path = folder / "step-000000000002.safetensors";
+  TensorFile file = load_safetensors(path);
+  file.metadata["version"] = "2";
+  Fnv1a hash;
+  const auto add = [&hash](std::string_view text) {
+    hash.add(std::to_string(text.size()));
+    hash.add(uint8_t{0});
+    hash.add(text);
+  };
+  for (const auto& [key, value] : file.metadata) {
+    if (key == "checksum") continue;
+    add(key);
+    add(value);
+  }
+  for (const TensorFile::Entry& entry : file.entries()) {
+    add(entry.name);
+    add(dtype_name(entry.dtype));
+    for (const int64_t extent : entry.shape) add(std::to_string(extent));
+    hash.add(entry.bytes);
+  }
+  file.metadata["checksum"] = std::to_string(hash.value());
+  save_safetensors(path, file);
+  QUANTRAIN_CHECK_ERROR(
+      checkpoints.load(some_tensors(0.0f)), DataError, "version is \"2\", expected \"1\"");
+  CHECK(folder.files() == 2);
+}
+
+TEST_CASE("a checkpoint of a run with an equal configuration is refused", "[layers][checkpoint]") {
+  const TemporaryFolder one, other;
+  const std::string name = "step-000000000002.safetensors";
+  const Checkpoints first({.folder = one.path(), .configuration = "a run"});
+  const Checkpoints second({.folder = other.path(), .configuration = "a run"});
+  CHECK(first.options().run.size() == 16);
+  CHECK(first.options().run != second.options().run);
+  first.save(1, some_tensors(1.0f), "");
+  second.save(2, some_tensors(2.0f), "");
+  CHECK(resuming(one.path()).options().run == first.options().run);
+  QUANTRAIN_CHECK_ERROR(
+      Checkpoints({.folder = one.path(), .resume = true, .configuration = "a run", .run = "mine"}),
+      DataError,
+      "is of the run " + first.options().run + ", expected mine");
+  write_bytes(one / name, read_bytes(other / name));
+  for (const std::string& run : {first.options().run, second.options().run})
+    QUANTRAIN_CHECK_ERROR(resuming(one.path()), DataError, "of the run " + run);
+  const std::vector<NamedState> tensors = some_tensors(0.0f);
+  QUANTRAIN_CHECK_ERROR(first.load(tensors), DataError, "step-000000000002.safetensors: is of the");
+  CHECK(values(tensors[0].tensor) == std::vector<float>(6, 0.0f));
+}
+
+TEST_CASE("an error names the file that exists, however its number is written",
+          "[layers][checkpoint]") {
+  const TemporaryFolder folder;
+  const Checkpoints checkpoints({.folder = folder.path(), .resume = true});
+  checkpoints.save(7, some_tensors(7.0f), "seven");
+  const std::vector<uint8_t> seven = read_bytes(folder / "step-000000000007.safetensors");
+  write_bytes(folder / "step-99.safetensors", std::vector<uint8_t>{1, 2, 3});
+  QUANTRAIN_CHECK_ERROR(checkpoints.load(some_tensors(0.0f)), DataError, "/step-99.safetensors: ");
+  write_bytes(folder / "step-99.safetensors", seven);
+  CHECK(checkpoints.load(some_tensors(0.0f)) == "seven");
+  checkpoints.save(99, some_tensors(9.0f), "ninety-nine");
+  CHECK(read_bytes(folder / "step-99.safetensors.skipped") == seven);
+  CHECK(checkpoints.load(some_tensors(0.0f)) == "ninety-nine");
 }
 
 TEST_CASE("a checkpoint of another run is refused, with the difference in the message",
@@ -134,6 +233,11 @@ TEST_CASE("checkpoints refuse invalid folders and options", "[layers][checkpoint
   write_bytes(folder / "file", {});
   QUANTRAIN_CHECK_ERROR(Checkpoints({.folder = ""}), DataError, "folder is \"\": name a folder");
   QUANTRAIN_CHECK_ERROR(Checkpoints({.folder = folder / "file/run"}), DataError, "file/run");
+  QUANTRAIN_CHECK_ERROR(Checkpoints({.folder = folder.path(),
+                                     .configuration = "Gr\xf6\xdf"
+                                                      "e"}),
+                        DataError,
+                        "configuration or run is not UTF-8");
   QUANTRAIN_CHECK_ERROR(
       Checkpoints({.folder = folder.path(), .every = -1}), DataError, "every is -1");
   QUANTRAIN_CHECK_ERROR(Checkpoints({.folder = folder.path(), .keep = 0}), DataError, "keep is 0");

@@ -11,6 +11,8 @@
 #include "framework/optim/sgd.hpp"
 #include "layers/layers.hpp"
 #include "layers/state.hpp"
+#include "layers/training/epoch_log.hpp"
+#include "layers/training/position.hpp"
 #include "tests/catch.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/tensors.hpp"
@@ -171,6 +173,18 @@ TEST_CASE("log and page report each epoch", "[layers][fit]") {
   CHECK(page.find("http") == std::string::npos);
 }
 
+TEST_CASE("a page has numbers for every finite metric", "[layers][fit]") {
+  for (const double value : {0.0, 1e17, 1e300, -1e308, 1e-320}) {
+    const std::string page = training_page("run", {{.loss = value}, {.epoch = 1, .loss = value}});
+    CHECK(page.find("nan") == std::string::npos);
+    CHECK(page.find("inf") == std::string::npos);
+  }
+  const std::string page =
+      training_page("run", {{.loss = -1.7e308}, {.epoch = 1, .loss = 1.7e308}});
+  CHECK(page.find("nan") == std::string::npos);
+  CHECK(page.find("inf") == std::string::npos);
+}
+
 TEST_CASE("fit refuses invalid options, metrics and losses", "[layers][fit]") {
   Training t;
   const std::vector<float> before = t.weights();
@@ -326,8 +340,8 @@ TEST_CASE("a checkpoint with an invalid position is refused", "[layers][fit]") {
   };
   refused("is not JSON: ", "{", "");
   refused("the checkpoint was taken after batch 6 of an epoch, but an epoch now has 6 batches",
-          "\"batch\":0",
-          "\"batch\":6",
+          "\"batch\":0,\"steps\":6,\"loss_sum\":0.0,\"samples\":0",
+          "\"batch\":6,\"steps\":6,\"loss_sum\":0.0,\"samples\":22",
           "[fit] ");
   refused("has the key \"batch\" twice", "\"batch\":0", "\"batch\":0,\"batch\":0");
   refused("\"batch\" is -1, expected a whole number", "\"batch\":0", "\"batch\":-1");
@@ -336,7 +350,71 @@ TEST_CASE("a checkpoint with an invalid position is refused", "[layers][fit]") {
   refused("no epoch 1", "\"best_epoch\":0", "\"best_epoch\":1");
   refused("lacks \"stopped_early\"", "stopped_early", "stopped");
   refused("\"epoch\" is 7, expected a whole number in [0, 0]", "\"epoch\":0", "\"epoch\":7");
+  refused("seconds is 1000000000000", "\"seconds\":0.0,", "\"seconds\":1e12,");
+  refused("seconds is -1", "\"seconds\":0.0,", "\"seconds\":-1.0,");
+  refused("\"samples\" is 9007199254740992, expected a whole number in [0, 0]",
+          "\"samples\":0",
+          "\"samples\":9007199254740992");
+  refused("the checkpoint's epoch has used 9007199254740992 samples of 22",
+          "\"batch\":0,\"steps\":6,\"loss_sum\":0.0,\"samples\":0",
+          "\"batch\":1,\"steps\":6,\"loss_sum\":0.0,\"samples\":9007199254740992",
+          "[fit] ");
   refused("\"value\" is true, expected a number", "\"value\":0.5", "\"value\":true");
+}
+
+TEST_CASE("a metric whose name is not UTF-8 is refused", "[layers][fit]") {
+  const TemporaryFolder folder;
+  for (const char* name : {"Pr\xe4zision", "Pr\xf6zision"}) {
+    Training training;
+    QUANTRAIN_CHECK_ERROR(training.fit({.evaluate =
+                                            [&] {
+                                              return Metrics{{name, 0.5}};
+                                            },
+                                        .log = folder / "log"}),
+                          DataError,
+                          "has a name that is not UTF-8");
+  }
+  CHECK(folder.files() == 0);
+}
+
+TEST_CASE("a long run keeps some reports, and its log all lines", "[layers][fit]") {
+  std::vector<EpochReport> reports;
+  for (int64_t epoch = 0; epoch < 70'000; ++epoch) {
+    reports.push_back({.epoch = epoch, .metrics = {{"accuracy", 0.5}}});
+    thin(reports);
+    if (epoch == kMostReports - 1) CHECK(std::ssize(reports) == kMostReports);
+  }
+  CHECK(std::ssize(reports) <= kMostReports + 1);
+  CHECK(std::ssize(reports) >= kMostReports / 2);
+  CHECK(reports.back().epoch == 69'999);
+  CHECK(reports[1].epoch == 64);
+  const TrainingPosition position{.epochs = 70'000, .done = reports, .best = reports[3]};
+  const std::string text = to_text(position);
+  CHECK(text.size() < 1'000'000);
+  const TrainingPosition again = position_from(text);
+  CHECK(again.epochs == 70'000);
+  CHECK(again.done.size() == reports.size());
+  CHECK(again.best->epoch == reports[3].epoch);
+  CHECK(to_text(again) == text);
+
+  const TemporaryFolder folder;
+  const std::string path = folder / "log";
+  const auto log = [&] {
+    const std::vector<uint8_t> bytes = read_bytes(path);
+    return std::string(bytes.begin(), bytes.end());
+  };
+  const auto line = [](int64_t epoch) { return to_json({.epoch = epoch}) + '\n'; };
+  EpochLog first(path);
+  for (int64_t epoch = 0; epoch < 4; ++epoch) first.add({.epoch = epoch});
+  CHECK(log() == line(0) + line(1) + line(2) + line(3));
+  EpochLog second(path);
+  second.resume({{.epoch = 0}, {.epoch = 2}}, 3);  // thinned
+  second.add({.epoch = 3});
+  CHECK(log() == line(0) + line(1) + line(2) + line(3));
+  test::write_bytes(path, std::vector<uint8_t>{'x', '\n'});
+  EpochLog third(path);
+  third.resume({{.epoch = 0}, {.epoch = 2}}, 3);
+  CHECK(log() == line(0) + line(2));
 }
 
 TEST_CASE("a run cannot be resumed with another metric for early stopping", "[layers][fit]") {
