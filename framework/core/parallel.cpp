@@ -5,6 +5,8 @@
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <memory>
 #include <utility>
 
@@ -26,8 +28,11 @@
 namespace quantrain {
 namespace {
 
+constexpr int kMostThreads = 1024;
+
 int requested_threads = 0;
-thread_local bool is_serial = false;  // whether this thread has a SerialLoops
+bool is_chosen = false;             // whether set_threads() was called
+thread_local int serial_loops = 0;  // living SerialLoops of this thread
 std::unique_ptr<tbb::task_arena> arena;
 // Allows TBB to start more threads than there are cores.
 std::unique_ptr<tbb::global_control> allowed;
@@ -52,12 +57,40 @@ struct OnExit {
   F f;
 };
 
-}  // namespace
+/// How many of n threads the system allows, the caller included. TBB ends the process if it is
+/// refused a thread, so this starts threads that do nothing before TBB starts its own.
+int granted(int n) {
+  pthread_mutex_t until_all_live = PTHREAD_MUTEX_INITIALIZER;
+  pthread_t made[kMostThreads];
+  const auto wait = [](void* mutex) -> void* {
+    ::pthread_mutex_lock(static_cast<pthread_mutex_t*>(mutex));
+    ::pthread_mutex_unlock(static_cast<pthread_mutex_t*>(mutex));
+    return nullptr;
+  };
+  int count = 0;
+  ::pthread_mutex_lock(&until_all_live);
+  while (count < std::min(n, kMostThreads) - 1 &&
+         ::pthread_create(&made[count], nullptr, wait, &until_all_live) == 0)
+    ++count;
+  ::pthread_mutex_unlock(&until_all_live);
+  for (int i = 0; i < count; ++i) ::pthread_join(made[i], nullptr);
+  if (count + 1 >= std::min(n, kMostThreads)) return n;
+  static bool is_said = false;
+  if (!std::exchange(is_said, true))
+    std::fprintf(stderr, "quantrain: the system allows %d of %d threads\n", count + 1, n);
+  return count + 1;
+}
 
-void set_threads(int n) {
-  if (n < 0) throw DataError("set_threads", "number of threads is negative: ", n);
+/// Uses n threads; 0: those of TBB, unless the system refuses some of them.
+void use_threads(int n) {
+  if (is_forked) {
+    requested_threads = n;
+    return;
+  }
+  const int wanted = n > 0 ? n : tbb::this_task_arena::max_concurrency();
+  const int given = granted(wanted);
+  if (given < wanted) n = given;
   requested_threads = n;
-  if (is_forked) return;
   arena.reset();
   allowed.reset();
   if (n > tbb::this_task_arena::max_concurrency()) {
@@ -65,20 +98,38 @@ void set_threads(int n) {
         std::make_unique<tbb::global_control>(tbb::global_control::max_allowed_parallelism, n);
   }
   arena = n > 1 ? std::make_unique<tbb::task_arena>(n) : nullptr;
+  is_chosen = true;
+}
+
+/// For programs that do not call set_threads().
+void choose_once() {
+  static const bool is_done = [] {
+    if (!is_chosen) use_threads(0);
+    return true;
+  }();
+  static_cast<void>(is_done);
+}
+
+}  // namespace
+
+void set_threads(int n) {
+  if (n < 0 || n > kMostThreads)
+    throw DataError("set_threads", "number of threads is ", n, ", expected 0 to ", kMostThreads);
+  use_threads(n);
 }
 
 int threads() {
-  if (is_forked || is_serial) return 1;
+  if (is_forked || serial_loops > 0) return 1;
   return requested_threads > 0 ? requested_threads : tbb::this_task_arena::max_concurrency();
 }
 
-SerialLoops::SerialLoops() : before_(std::exchange(is_serial, true)) {}
-SerialLoops::~SerialLoops() { is_serial = before_; }
+SerialLoops::SerialLoops() { ++serial_loops; }
+SerialLoops::~SerialLoops() { --serial_loops; }
 
 namespace detail {
 
 void run_blocks(int64_t blocks, void* context, BlockFunction function) {
-  if (requested_threads == 1 || is_forked || is_serial) {
+  if (is_forked || serial_loops > 0 || (choose_once(), requested_threads == 1)) {
     const DefaultRounding rounding;
     for (int64_t i = 0; i < blocks; ++i) function(context, i);
     return;

@@ -11,26 +11,24 @@ namespace quantrain {
 
 /// Sets the number of threads that quantrain uses, including the caller. With n = 1, no worker is
 /// started. Before the first call, and after set_threads(0), loops run in the caller's own TBB
-/// arena with all of its threads. Must not be called while loops run, nor from inside a loop. In
+/// arena with all of its threads. If the system allows fewer threads, loops use those, and a line
+/// on standard error says so once. Must not be called while loops run, nor from inside a loop. In
 /// three cases loops run in the caller alone: if quantrain was built without threads
 /// (QUANTRAIN_THREADS=OFF), in a process that fork() made, because it has no workers, and while the
 /// caller has a SerialLoops.
-/// Throws: DataError if n is negative, or is more than 1 in a build without threads.
+/// Throws: DataError if n is negative or above 1024, or is more than 1 in a build without threads.
 void set_threads(int n);
 int threads();
 
 /// While an object of this class lives, loops that its thread starts run in this thread alone, and
 /// threads() returns 1 there. For a task that is one of many, so that it starts no tasks itself.
-/// Destroy it in the same thread, in reverse order.
+/// Destroy it in the same thread.
 class SerialLoops {
  public:
   [[nodiscard]] SerialLoops();
   ~SerialLoops();
   SerialLoops(const SerialLoops&) = delete;
   SerialLoops& operator=(const SerialLoops&) = delete;
-
- private:
-  [[maybe_unused]] bool before_;
 };
 
 namespace detail {

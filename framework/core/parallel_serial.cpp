@@ -5,7 +5,7 @@
 namespace quantrain {
 
 void set_threads(int n) {
-  if (n < 0) throw DataError("set_threads", "number of threads is negative: ", n);
+  if (n < 0) throw DataError("set_threads", "number of threads is ", n, ", expected 0 or 1");
   if (n > 1) {
     throw DataError("set_threads",
                     "cannot use ",
@@ -16,7 +16,7 @@ void set_threads(int n) {
 
 int threads() { return 1; }
 
-SerialLoops::SerialLoops() : before_(true) {}
+SerialLoops::SerialLoops() = default;
 SerialLoops::~SerialLoops() = default;
 
 namespace detail {

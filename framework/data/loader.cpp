@@ -3,12 +3,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
+#include <cstdio>
 #include <exception>
 #include <limits>
 #include <mutex>
 #include <numeric>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -26,6 +29,9 @@ constexpr uint64_t kShuffleIndex = std::numeric_limits<uint64_t>::max();
 // Limits the list of indices of a batch if the source does not declare its number of samples.
 constexpr int64_t kLargestBatch = int64_t{1} << 24;
 
+// A shuffled epoch is a list of all indices.
+constexpr int64_t kMostListed = int64_t{1} << 40;
+
 }  // namespace
 
 /// Prepares batch after batch in its own thread, one ahead of the consumer.
@@ -34,9 +40,17 @@ class DataLoader::Iterator::Prefetch {
   explicit Prefetch(const DataLoader& loader)
       : loader_(loader),
         samples_(loader.samples()),
-        order_(samples_.has_value() ? loader.order() : std::vector<int64_t>()),
-        thread_([this] { run(); }) {}
+        order_(loader.options_.shuffle ? loader.order() : std::vector<int64_t>()) {
+    try {
+      thread_ = std::thread([this] { run(); });
+    } catch (const std::system_error& error) {  // next() makes the batches
+      static std::atomic<bool> is_said = false;
+      if (!is_said.exchange(true))
+        std::fprintf(stderr, "quantrain: a loader prepares no batch ahead: %s\n", error.what());
+    }
+  }
   ~Prefetch() {
+    if (!thread_.joinable()) return;
     {
       const std::lock_guard lock(mutex_);
       stop_ = true;
@@ -57,6 +71,10 @@ class DataLoader::Iterator::Prefetch {
                       "the iterator's thread exists only in the parent process: begin a new pass "
                       "after fork()");
     }
+    if (!thread_.joinable()) {
+      const DefaultRounding rounding;
+      return make();
+    }
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return ready_ || ended_; });
     if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
@@ -71,7 +89,9 @@ class DataLoader::Iterator::Prefetch {
     const DefaultRounding rounding;
     std::exception_ptr error;
     try {
-      make_all();
+      while (std::optional<Batch> batch = make()) {
+        if (!put(std::move(*batch))) break;
+      }
     } catch (...) {
       error = std::current_exception();
     }
@@ -94,27 +114,31 @@ class DataLoader::Iterator::Prefetch {
     return true;
   }
 
-  void make_all() {
+  /// The next batch of the epoch, or nothing after the last one.
+  std::optional<Batch> make() {
     const LoaderOptions& options = loader_.options_;
-    const BatchSource::Reader read = loader_.source_->read({.epoch = loader_.epoch_,
-                                                            .seed = options.seed,
-                                                            .augment = options.augment,
-                                                            .mixup = options.mixup});
-    for (int64_t begin = 0, wanted = 0; !samples_ || begin < *samples_; begin += wanted) {
-      wanted = samples_ ? std::min(options.batch, *samples_ - begin) : options.batch;
-      if (options.drop_last && wanted < options.batch) return;
-      const int64_t after = samples_ ? *samples_ - begin - wanted : 0;
-      if (options.merge_last && after < options.batch) wanted += after;
-      Batch batch = read(numbers(begin, wanted));
-      const int64_t got = batch.size();
-      if (got == 0 || (options.drop_last && got < options.batch)) return;
-      if (!put(std::move(batch)) || got < wanted) return;
+    if (!read_) {
+      read_ = loader_.source_->read({.epoch = loader_.epoch_,
+                                     .seed = options.seed,
+                                     .augment = options.augment,
+                                     .mixup = options.mixup});
     }
+    if (is_last_ || (samples_ && begin_ >= *samples_)) return std::nullopt;
+    int64_t wanted = samples_ ? std::min(options.batch, *samples_ - begin_) : options.batch;
+    if (options.drop_last && wanted < options.batch) return std::nullopt;
+    const int64_t after = samples_ ? *samples_ - begin_ - wanted : 0;
+    if (options.merge_last && after < options.batch) wanted += after;
+    Batch batch = read_(numbers(begin_, wanted));
+    begin_ += wanted;
+    const int64_t got = batch.size();
+    is_last_ = got < wanted;
+    if (got == 0 || (options.drop_last && got < options.batch)) return std::nullopt;
+    return batch;
   }
 
   /// Indices of the samples at positions [begin, begin + n) of the epoch.
   std::span<const int64_t> numbers(int64_t begin, int64_t n) {
-    if (samples_)
+    if (loader_.options_.shuffle)
       return std::span(order_).subspan(static_cast<size_t>(begin), static_cast<size_t>(n));
     order_.resize(static_cast<size_t>(n));
     std::iota(order_.begin(), order_.end(), begin);
@@ -123,7 +147,10 @@ class DataLoader::Iterator::Prefetch {
 
   const DataLoader loader_;
   const std::optional<int64_t> samples_;
-  std::vector<int64_t> order_;  // if samples_ is empty: indices of the current batch
+  std::vector<int64_t> order_;  // without shuffle: indices of the current batch
+  BatchSource::Reader read_;
+  int64_t begin_ = 0;     // of the next batch
+  bool is_last_ = false;  // whether the source has no more samples
   const pid_t process_ = ::getpid();
 
   std::mutex mutex_;
@@ -132,7 +159,7 @@ class DataLoader::Iterator::Prefetch {
   std::exception_ptr error_;
   bool ended_ = false;
   bool stop_ = false;
-  std::thread thread_;  // last, because it uses all of the above
+  std::thread thread_;  // last, because it uses all of the above; none if the system refused it
 };
 
 DataLoader::DataLoader(std::shared_ptr<const BatchSource> source, LoaderOptions options)
@@ -157,6 +184,9 @@ DataLoader::DataLoader(std::shared_ptr<const BatchSource> source, LoaderOptions 
                           "declare (a Stream takes it as StreamOptions::samples)");
   }
   check_mixup(options_.mixup);
+  // A list of indices of a batch.
+  if (options_.batch > kMostListed && samples().value_or(0) > kMostListed)
+    throw DataError("loader", "batch is ", options_.batch, ", expected at most 2^40");
   if (options_.shuffle && !source_->any_order()) {
     throw DataError(
         "loader",
@@ -197,7 +227,11 @@ int64_t DataLoader::batches() const {
 }
 
 std::vector<int64_t> DataLoader::order() const {
-  std::vector<int64_t> order(static_cast<size_t>(known_samples()));
+  const int64_t samples = known_samples();
+  if (samples > kMostListed)
+    throw DataError(
+        "loader", "a list of ", samples, " samples: an order that is listed has at most 2^40");
+  std::vector<int64_t> order(static_cast<size_t>(samples));
   std::iota(order.begin(), order.end(), 0);
   if (!options_.shuffle) return order;
   Random random(options_.seed, static_cast<uint64_t>(epoch_), kShuffleIndex);

@@ -33,7 +33,8 @@ struct LoaderOptions {
 
 /// Iterates over the batches of an epoch:
 ///   for (const Batch& batch : loader.epoch(e)) ...
-/// A thread prepares the next batch while the caller uses the current one. Order and augmentation
+/// A thread prepares the next batch while the caller uses the current one; if the system refuses a
+/// thread, the caller's does, and a line on standard error says so once. Order and augmentation
 /// depend only on seed, epoch and index, so an epoch is the same every time it runs.
 class DataLoader {
  public:
@@ -67,7 +68,9 @@ class DataLoader {
   std::shared_ptr<const BatchSource> source() const { return source_; }
   const LoaderOptions& options() const& { return options_; }
   LoaderOptions options() && { return std::move(options_); }
-  /// Indices of the samples, in the order of the current epoch.   Throws: DataError like batches().
+  /// Indices of the samples, in the order of the current epoch. A pass without shuffle needs no
+  /// such list.
+  /// Throws: DataError like batches(), or if there are more than 2^40 samples.
   std::vector<int64_t> order() const;
 
   /// One pass over an epoch. If the source or a transform throws while it makes a batch, the

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -162,12 +163,26 @@ TEST_CASE("several threads may run loops at once", "[core][parallel]") {
   }
 }
 
-TEST_CASE("a negative number of threads is rejected and changes nothing", "[core][parallel]") {
+TEST_CASE("loops are serial until the last SerialLoops ends, in any order", "[core][parallel]") {
+  const DefaultThreads restore;
+  const int most = test::thread_counts({1, 3}).back();
+  set_threads(most);
+  auto outer = std::make_unique<SerialLoops>();
+  auto inner = std::make_unique<SerialLoops>();
+  outer.reset();
+  CHECK(threads() == 1);
+  inner.reset();
+  CHECK(threads() == most);
+}
+
+TEST_CASE("an impossible number of threads is rejected and changes nothing", "[core][parallel]") {
   const DefaultThreads restore;
   for (const int n : test::thread_counts({1, 2})) {
     set_threads(n);
     QUANTRAIN_CHECK_ERROR(
-        set_threads(-1), DataError, "[set_threads] number of threads is negative: -1");
+        set_threads(-1), DataError, "[set_threads] number of threads is -1, expected 0 ");
+    CHECK_THROWS_AS(set_threads(40'000), DataError);
+    CHECK_THROWS_AS(set_threads(1'000'000), DataError);
     CHECK(threads() == n);
   }
 }

@@ -14,6 +14,7 @@
 #include "tests/catch.hpp"
 #include "tests/child.hpp"
 #include "tests/compiles.hpp"
+#include "tests/memory_taken.hpp"
 #include "tests/threads.hpp"
 
 namespace quantrain {
@@ -395,6 +396,43 @@ TEST_CASE("an unnamed loader, batch or data set gives no reference into itself",
   CHECK_FALSE(QUANTRAIN_COMPILES(Dataset, temporary().image(0)));
   CHECK(std::is_same_v<decltype(numbered(1).image_shape()), Shape>);
   CHECK(std::is_same_v<decltype(numbered(1).features()), InputFeatures>);
+}
+
+TEST_CASE("an epoch that is not shuffled needs no list of its samples", "[data][loader]") {
+  /// Samples that are their own numbers.
+  struct Numbers : BatchSource {
+    explicit Numbers(int64_t count) : n(count) {}
+    std::optional<int64_t> samples() const override { return n; }
+    bool any_order() const override { return ordered; }
+    Reader read(const quantrain::Pass&) const override {
+      return [](std::span<const int64_t> indices) {
+        Batch batch;
+        batch.input = Tensor::full({std::ssize(indices), 1}, static_cast<float>(indices[0]));
+        batch.labels.assign(indices.size(), 0);
+        return batch;
+      };
+    }
+    int64_t n;
+    bool ordered = true;
+  };
+  for (const bool ordered : {false, true}) {
+    for (const int64_t n : {int64_t{1'000'000'000}, int64_t{1} << 62}) {
+      Numbers numbers(n);
+      numbers.ordered = ordered;
+      const DataLoader loader(numbers, {.batch = 8});
+      int64_t seen = 0;
+      const int64_t taken = test::resident_memory_taken([&] {
+        for (const Batch& batch : loader) {
+          CHECK(batch.input.floats()[0] == static_cast<float>(8 * seen));
+          if (++seen == 3) break;
+        }
+      });
+      CHECK(seen == 3);
+      CHECK(taken < 100'000'000);
+    }
+  }
+  const DataLoader shuffled(Numbers(int64_t{1} << 62), {.batch = 8, .shuffle = true});
+  QUANTRAIN_CHECK_ERROR(shuffled.begin(), DataError, "an order that is listed has at most 2^40");
 }
 
 }  // namespace quantrain
