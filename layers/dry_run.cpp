@@ -1,16 +1,14 @@
 #include "layers/dry_run.hpp"
 
-#include <utility>
-
 namespace quantrain {
 namespace {
 
-thread_local bool dry_run = false;
+thread_local int dry_runs = 0;  // living ones
 
 }  // namespace
 
-DryRun::DryRun() : previous_(std::exchange(dry_run, true)) {}
-DryRun::~DryRun() { dry_run = previous_; }
-bool DryRun::on() { return dry_run; }
+DryRun::DryRun() { ++dry_runs; }
+DryRun::~DryRun() { --dry_runs; }
+bool DryRun::on() { return dry_runs > 0; }
 
 }  // namespace quantrain

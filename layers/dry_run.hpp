@@ -14,9 +14,6 @@ class DryRun {
 
   /// Whether a DryRun exists in this thread.
   static bool on();
-
- private:
-  bool previous_;
 };
 
 }  // namespace quantrain

@@ -1,5 +1,6 @@
 #include "framework/autograd/node.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <ostream>
 
@@ -9,8 +10,9 @@
 namespace quantrain {
 namespace {
 
-thread_local bool gradients_on = true;
-thread_local bool recording_on = false;
+// Numbers of living scopes, so that scopes may end in any order.
+thread_local int no_grads = 0;
+thread_local int recordings = 0;
 thread_local std::string scope_path;
 
 uint64_t next_sequence() {
@@ -94,31 +96,32 @@ void Node::refuse_integers(const std::string& layer) const {
   throw GraphError(layer, "operation ", type(), " has no integer form");
 }
 
-NoGrad::NoGrad() : previous_(std::exchange(gradients_on, false)) {}
-NoGrad::~NoGrad() { gradients_on = previous_; }
+NoGrad::NoGrad() { ++no_grads; }
+NoGrad::~NoGrad() { --no_grads; }
 
-Recording::Recording() : previous_(std::exchange(recording_on, true)) {}
-Recording::~Recording() { recording_on = previous_; }
+Recording::Recording() { ++recordings; }
+Recording::~Recording() { --recordings; }
 
 Scope::Scope(std::string_view name) : previous_length_(scope_path.size()) {
   if (!scope_path.empty() && !name.empty()) scope_path += '.';
   scope_path += name;
 }
-Scope::~Scope() { scope_path.resize(previous_length_); }
+// A scope that ends after the one around it finds a shorter path.
+Scope::~Scope() { scope_path.resize(std::min(previous_length_, scope_path.size())); }
 const std::string& Scope::path() { return scope_path; }
 
 bool needs_gradient(const std::vector<Tensor>& inputs) {
-  if (!gradients_on) return false;
+  if (no_grads > 0) return false;
   for (const Tensor& input : inputs) {
     if (input.defined() && input.requires_grad()) return true;
   }
   return false;
 }
 
-bool keeps_values() { return recording_on; }
+bool keeps_values() { return recordings > 0; }
 
 bool should_record(const std::vector<Tensor>& inputs) {
-  return recording_on || needs_gradient(inputs);
+  return recordings > 0 || needs_gradient(inputs);
 }
 
 void Node::refuse_released() const {
@@ -138,7 +141,7 @@ void attach(Tensor& y, std::shared_ptr<Node> node, std::vector<Tensor> inputs) {
                                           : Node::Use{0, false});
   }
   node->inputs_.front() = std::move(inputs);
-  if (!recording_on) {
+  if (recordings == 0) {
     for (size_t i = 0; i < node->inputs().size(); ++i) {
       Tensor& input = node->inputs_.front()[i];
       if (input.defined() && input.node() != nullptr && !node->reads_input(i))

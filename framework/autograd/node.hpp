@@ -159,9 +159,6 @@ class NoGrad {
   ~NoGrad();
   NoGrad(const NoGrad&) = delete;
   NoGrad& operator=(const NoGrad&) = delete;
-
- private:
-  bool previous_;
 };
 
 /// During the lifetime of a Recording, every operation of this thread is recorded, including those
@@ -172,9 +169,6 @@ class Recording {
   ~Recording();
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
-
- private:
-  bool previous_;
 };
 
 /// During the lifetime of a Scope, every node that this thread records carries the layer's name,

@@ -16,8 +16,14 @@ thread_local Profile* running = nullptr;
 Profile::Profile() : outer_(std::exchange(running, this)) {}
 
 Profile::~Profile() {
-  running = outer_;
-  if (outer_ != nullptr) outer_->last_ = Clock::now();
+  if (running == this) {
+    running = outer_;
+    if (outer_ != nullptr) outer_->last_ = Clock::now();
+  }
+  // If a Profile within this one still runs, it now belongs to the one around this.
+  for (Profile* inner = running; inner != nullptr; inner = inner->outer_) {
+    if (inner->outer_ == this) inner->outer_ = outer_;
+  }
 }
 
 std::vector<Profile::Entry> Profile::entries() const {

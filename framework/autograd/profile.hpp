@@ -13,7 +13,7 @@ namespace quantrain {
 /// operation: "conv2d", "conv2d backward", an optimizer's "adam". An operation is charged with all
 /// the time since the end of the previous operation. Work that is not recorded is thus charged to
 /// the next operation, and work after the last operation is not counted. Use a Profile as a local
-/// variable. If profiles are nested, only the innermost one measures.
+/// variable. If profiles are nested, only the innermost one measures. They may end in any order.
 class Profile {
  public:
   struct Entry {

@@ -22,7 +22,7 @@ struct Tensor::State {
   Shape shape;
   ValueKind kind = ValueKind::kFloat;
   // kFloat: the value, empty until decode() computes it; other kinds: null until the floats are
-  // computed on demand.
+  // computed on demand, and only used through computed() and publish().
   std::shared_ptr<Buffer<float>> floats;
   // kCodes: the value; kFloat: source codes, valid while *version is source_version.
   std::shared_ptr<const Codes> codes;
@@ -41,6 +41,10 @@ struct Tensor::State {
 
   /// Floats computed from the codes, or from the waiting result and the activation.
   std::shared_ptr<Buffer<float>> materialise() const;
+  /// The floats of other kinds than kFloat; null if there are none yet. For readers in any thread.
+  std::shared_ptr<Buffer<float>> computed() const;
+  /// Keeps these floats, unless another thread was faster. Returns those that are kept.
+  std::shared_ptr<Buffer<float>> publish(std::shared_ptr<Buffer<float>> made);
   /// Computes the floats of a tensor from decoded(). Every reader calls it first, in any thread.
   void decode();
 };
@@ -76,6 +80,22 @@ std::shared_ptr<Buffer<float>> Tensor::State::materialise() const {
     apply(activation, buffer->size(), buffer->data());
   }
   return buffer;
+}
+
+// One lock for all tensors: it is held for the copy of a pointer.
+namespace {
+std::mutex computed_mutex;
+}
+
+std::shared_ptr<Buffer<float>> Tensor::State::computed() const {
+  const std::lock_guard lock(computed_mutex);
+  return floats;
+}
+
+std::shared_ptr<Buffer<float>> Tensor::State::publish(std::shared_ptr<Buffer<float>> made) {
+  const std::lock_guard lock(computed_mutex);
+  if (floats == nullptr) floats = std::move(made);
+  return floats;
 }
 
 void Tensor::State::decode() {
@@ -167,14 +187,20 @@ ValueKind Tensor::kind() const { return state().kind; }
 Floats Tensor::floats() const {
   State& s = state();
   s.decode();
-  return Floats(s.floats != nullptr ? s.floats : s.materialise());
+  const bool is_float = s.kind == ValueKind::kFloat;
+  std::shared_ptr<Buffer<float>> floats = is_float ? s.floats : s.computed();
+  return Floats(floats != nullptr ? std::move(floats) : s.materialise());
 }
 
 const float* Tensor::data() const& {
   State& s = state();
   s.decode();
-  if (s.floats == nullptr) s.floats = s.materialise();
-  return s.floats->data();
+  if (s.kind == ValueKind::kFloat) {
+    if (s.floats == nullptr) throw value_was_freed();
+    return s.floats->data();
+  }
+  const std::shared_ptr<Buffer<float>> floats = s.computed();
+  return (floats != nullptr ? floats : s.publish(s.materialise()))->data();
 }
 
 float* Tensor::mutable_data() & {
@@ -236,7 +262,7 @@ Tensor Tensor::detach() const {
   auto copy = std::make_shared<State>();
   copy->shape = s.shape;
   copy->kind = s.kind;
-  copy->floats = s.floats;
+  copy->floats = s.kind == ValueKind::kFloat ? s.floats : s.computed();
   copy->codes = s.codes;
   copy->waiting = s.waiting;
   copy->activation = s.activation;

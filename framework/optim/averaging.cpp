@@ -69,8 +69,9 @@ AveragedWeights::AveragedWeights(ExponentialAverage& average) : average_(average
   for (size_t i = 0; i < average.tensors_.size(); ++i) {
     Tensor& tensor = average.tensors_[i];
     const Floats w = tensor.floats();
-    Buffer<float>& kept = kept_.emplace_back(tensor.elements());
+    Buffer<float> kept(tensor.elements());
     std::copy_n(w.data(), tensor.elements(), kept.data());
+    kept_.keep({tensor}, std::move(kept));
   }
   for (size_t i = 0; i < average.tensors_.size(); ++i) {
     const Floats values = average.averages_[i].floats();
@@ -80,8 +81,13 @@ AveragedWeights::AveragedWeights(ExponentialAverage& average) : average_(average
 }
 
 AveragedWeights::~AveragedWeights() {
-  for (size_t i = 0; i < kept_.size(); ++i)
-    std::copy_n(kept_[i].data(), kept_[i].size(), average_.tensors_[i].mutable_data());
+  kept_.end([](Kept& kept, Buffer<float>& values, Buffer<float>* later) {
+    if (later != nullptr) {
+      std::swap(*later, values);
+    } else {
+      std::copy_n(values.data(), values.size(), kept.tensor.mutable_data());
+    }
+  });
   --average_.scopes_;
 }
 

@@ -4,6 +4,7 @@
 
 #include "framework/autograd/named_state.hpp"
 #include "framework/core/buffer.hpp"
+#include "framework/core/scope_stack.hpp"
 
 namespace quantrain {
 
@@ -46,7 +47,8 @@ class ExponentialAverage {
 };
 
 /// During the lifetime of an AveragedWeights, the tensors hold their averages. The destructor
-/// restores their old values, even if the tensors were written to in the meantime.
+/// restores their old values, even if the tensors were written to in the meantime. If another
+/// AveragedWeights of the same tensors began later and still lives, it restores them instead.
 class AveragedWeights {
  public:
   /// Throws: GraphError before the first update; DataError if the state, which may come from a
@@ -57,8 +59,13 @@ class AveragedWeights {
   AveragedWeights& operator=(const AveragedWeights&) = delete;
 
  private:
+  struct Kept {
+    Tensor tensor;
+    bool operator==(const Kept& other) const { return tensor.same_as(other.tensor); }
+  };
+
   ExponentialAverage& average_;
-  std::vector<Buffer<float>> kept_;
+  ScopeStack<Kept, Buffer<float>, AveragedWeights> kept_;
 };
 
 }  // namespace quantrain

@@ -82,14 +82,14 @@ SlotScope::SlotScope(Module& net, Kind kind, bool anew) : exceptions_(std::uncau
   const std::vector<Phased*> slots = Plugged(net).all;
   before_.reserve(slots.size());
   for (Phased* slot : slots) {
-    before_.emplace_back(slot, slot->scope_);
+    before_.keep(slot, slot->scope_);
     if (kind == Kind::kCalibration && slot->scope_ != kind) slot->begin_calibration(anew);
     slot->scope_ = kind;
   }
 }
 
 void SlotScope::choose_calibrated() const {
-  for (const auto& [slot, before] : before_) {
+  for (const auto& [slot, before] : before_.kept()) {
     if (before != Kind::kCalibration) slot->choose_calibrated();
   }
 }
@@ -100,13 +100,12 @@ void SlotScope::set(const std::vector<Phased*>& slots, Kind kind) {
 
 SlotScope::~SlotScope() {
   const bool complete = std::uncaught_exceptions() == exceptions_;
-  // If two layers share a slot, before_ lists it twice, and only the first entry holds the original
-  // scope. The reverse order restores that one last.
-  for (auto entry = before_.rbegin(); entry != before_.rend(); ++entry) {
-    if (entry->first->scope_ == Kind::kCalibration && entry->second != Kind::kCalibration)
-      entry->first->end_calibration(complete);
-    entry->first->scope_ = entry->second;
-  }
+  // If two layers share a slot, the stack has it twice; the first value, restored last, counts.
+  before_.end([&](Phased* slot, Kind before, Kind* later) {
+    Kind& now = later != nullptr ? *later : slot->scope_;
+    if (now == Kind::kCalibration && before != Kind::kCalibration) slot->end_calibration(complete);
+    now = before;
+  });
 }
 
 Calibration::Calibration(Module& net, CalibrationOptions options)

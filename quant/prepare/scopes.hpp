@@ -1,11 +1,11 @@
 #pragma once
 
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "framework/autograd/node.hpp"
 #include "framework/core/error.hpp"
+#include "framework/core/scope_stack.hpp"
 #include "framework/data/batch.hpp"
 #include "layers/evaluation_mode.hpp"
 #include "layers/module.hpp"
@@ -56,7 +56,8 @@ WeightQuantizer& weight_quantizer(Module& net, std::string_view path);
 FakeQuantize& output_quantizer(Module& net, std::string_view path);
 
 /// Base of the scopes below. The constructor sets the scope of every slot, and the destructor
-/// restores the previous one. The network must outlive this object and keep its slots.
+/// restores the previous one; scopes may end in any order. The network must outlive this object and
+/// keep its slots.
 class SlotScope {
  public:
   SlotScope(const SlotScope&) = delete;
@@ -74,7 +75,7 @@ class SlotScope {
 
  private:
   int exceptions_;  // in flight when the scope began
-  std::vector<std::pair<Phased*, Kind>> before_;
+  ScopeStack<Phased*, Kind, SlotScope> before_;
 };
 
 /// While it lives, the network computes in float, as if it were not prepared.

@@ -1,9 +1,12 @@
 #include "quant/prepare/phase.hpp"
 
+#include <cstring>
 #include <limits>
+#include <memory>
 
 #include "framework/autograd/ops.hpp"
 #include "framework/data/loader.hpp"
+#include "framework/io/safetensors.hpp"
 #include "framework/optim/adam.hpp"
 #include "layers/state.hpp"
 #include "layers/training/fit.hpp"
@@ -543,6 +546,81 @@ TEST_CASE("an invalid phase and invalid integers of a FakeQuantize are refused",
   CHECK(to_string(Phase::kCalibrating) == "calibrating");
   CHECK(to_string(Phase::kTraining) == "training");
   CHECK(to_string(Phase::kFrozen) == "frozen");
+}
+
+TEST_CASE("modes of a whole network may end in any order", "[quant][phase]") {
+  const Tensor x = random_images({4, 12}, 1);
+  Sequential net = mlp();
+  const std::vector<float> in_float = values(net(x));
+  prepare_ptq(net, x, QConfig::int8());
+  calibrate(net, x);
+  net.train();
+  const std::vector<float> quantized = values(net(x));
+  REQUIRE(quantized != in_float);
+  const auto check_ends = [&](auto make_first, auto make_second) {
+    auto first = make_first();
+    auto second = make_second();
+    first.reset();
+    CHECK(values(net(x)) == (second->is_float ? in_float : quantized));
+    second.reset();
+    CHECK(values(net(x)) == quantized);
+    CHECK(net.training());
+  };
+  struct InFloat {
+    explicit InFloat(Module& module) : mode(module) {}
+    FloatMode mode;
+    bool is_float = true;
+  };
+  struct Deployed {
+    explicit Deployed(Module& module) : mode(module) {}
+    DeployedMode mode;
+    bool is_float = false;
+  };
+  struct Calibrated {
+    explicit Calibrated(Module& module) : mode(module) {}
+    Calibration mode;
+    bool is_float = true;
+  };
+  const auto in_float_mode = [&] { return std::make_unique<InFloat>(net); };
+  const auto deployed = [&] { return std::make_unique<Deployed>(net); };
+  const auto calibrated = [&] { return std::make_unique<Calibrated>(net); };
+  check_ends(in_float_mode, in_float_mode);
+  check_ends(in_float_mode, deployed);
+  check_ends(deployed, in_float_mode);
+  check_ends(deployed, deployed);
+  check_ends(in_float_mode, calibrated);
+
+  // A Calibration that ends within a FloatMode chooses its ranges.
+  const Tensor wider = random_images({64, 12}, 2);
+  auto calibration = std::make_unique<Calibration>(net);
+  auto mode = std::make_unique<FloatMode>(net);
+  net(wider);
+  calibration.reset();
+  CHECK(values(net(x)) == in_float);
+  mode.reset();
+  CHECK(net.training());
+  CHECK(values(net(x)).size() == in_float.size());
+}
+
+TEST_CASE("a state with an invalid phase is refused by name", "[quant][phase]") {
+  const quantrain::test::TemporaryFolder folder;
+  const Tensor x = random_images({4, 12}, 1);
+  Sequential net = mlp();
+  prepare_ptq(net, x, QConfig::int8());
+  save(net, folder / "state");
+  for (const int64_t phase : {-1, 0, 3}) {
+    TensorFile file = load_safetensors(folder / "state");
+    TensorFile changed;
+    changed.metadata = file.metadata;
+    for (TensorFile::Entry entry : file.entries()) {
+      if (entry.name == "0.weight_slot.phase")
+        std::memcpy(entry.bytes.data(), &phase, sizeof phase);
+      changed.add(entry);
+    }
+    save_safetensors(folder / "changed", changed);
+    QUANTRAIN_CHECK_ERROR(
+        load(net, folder / "changed"), DataError, "changed: \"0.weight_slot.phase\"");
+  }
 }
 
 }  // namespace quantrain::quant

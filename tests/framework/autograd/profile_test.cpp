@@ -2,8 +2,10 @@
 
 #include <chrono>
 #include <map>
+#include <memory>
 #include <string>
 
+#include "framework/autograd/node.hpp"
 #include "framework/autograd/ops.hpp"
 #include "framework/optim/sgd.hpp"
 #include "tests/catch.hpp"
@@ -51,6 +53,44 @@ TEST_CASE("a profile counts operations, their gradients and the optimizer", "[au
   }
   CHECK(total > 0.0);
   CHECK(total <= elapsed.count());
+}
+
+TEST_CASE("profiles may end in any order", "[autograd][profile]") {
+  Tensor x = Tensor::full({3}, 2.0f);
+  x.set_requires_grad(true);
+  auto outer = std::make_unique<Profile>();
+  auto middle = std::make_unique<Profile>();
+  auto inner = std::make_unique<Profile>();
+  middle.reset();
+  relu(x);
+  CHECK(calls(*inner) == std::map<std::string, int64_t>{{"relu", 1}});
+  outer.reset();
+  relu(x);
+  CHECK(calls(*inner) == std::map<std::string, int64_t>{{"relu", 2}});
+  inner.reset();
+  relu(x);  // no Profile is left
+}
+
+TEST_CASE("NoGrad, Recording and Scope may end in any order", "[autograd][node]") {
+  Tensor w = Tensor::full({3}, 2.0f);
+  w.set_requires_grad(true);
+  auto outer = std::make_unique<NoGrad>();
+  auto inner = std::make_unique<NoGrad>();
+  outer.reset();
+  CHECK_FALSE(relu(w).requires_grad());
+  inner.reset();
+  CHECK(relu(w).requires_grad());
+  auto first = std::make_unique<Recording>();
+  auto second = std::make_unique<Recording>();
+  first.reset();
+  CHECK(keeps_values());
+  second.reset();
+  CHECK_FALSE(keeps_values());
+  auto block = std::make_unique<Scope>("block");
+  auto layer = std::make_unique<Scope>("layer");
+  block.reset();
+  layer.reset();
+  CHECK(Scope::path() == "");
 }
 
 }  // namespace

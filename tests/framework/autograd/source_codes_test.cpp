@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <atomic>
 #include <cfenv>
 #include <functional>
 #include <memory>
@@ -176,6 +178,32 @@ TEST_CASE("only input codes can be decoded", "[autograd][source_codes]") {
   weights->storage = CodeStorage::kS8;
   QUANTRAIN_CHECK_ERROR(Tensor::decoded({2, 2}, weights), QuantError, "are not an input's codes");
   QUANTRAIN_CHECK_ERROR(Tensor::decoded({5}, weights), ShapeError, "4 codes do not fill shape [5]");
+}
+
+TEST_CASE("threads that read the floats of one quantized tensor get the same ones",
+          "[autograd][source_codes]") {
+  for (int i = 0; i < 20; ++i) {
+    auto codes = std::make_shared<Codes>();
+    codes->bytes = Buffer<uint8_t>(1000);
+    codes->params = {{.bits = 8}, -1, {0.5f}, {3}};
+    for (int64_t k = 0; k < 1000; ++k) codes->bytes[k] = static_cast<uint8_t>(k);
+    const Tensor x = Tensor::from_codes({1000}, std::move(codes));
+    std::atomic<int> begun = 0;
+    std::vector<const float*> seen(4);
+    std::vector<float> fifth(4);
+    std::vector<std::thread> threads;
+    for (size_t t = 0; t < seen.size(); ++t) {
+      threads.emplace_back([&, t] {
+        ++begun;
+        while (begun < 4) std::this_thread::yield();
+        seen[t] = x.data();
+        fifth[t] = x.floats()[5];
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    CHECK(std::count(seen.begin(), seen.end(), x.data()) == 4);
+    CHECK(fifth == std::vector<float>(4, 1.0f));
+  }
 }
 
 }  // namespace quantrain

@@ -1,6 +1,7 @@
 #include "framework/optim/averaging.hpp"
 
 #include <limits>
+#include <memory>
 #include <string>
 
 #include "framework/autograd/ops.hpp"
@@ -137,6 +138,21 @@ TEST_CASE("the gradients of the parts of a batch add up to the gradient of the b
     }
     two.step();
     CHECK(test::max_difference(whole, parts) < kOrder);
+  }
+}
+
+TEST_CASE("the last of several AveragedWeights restores the weights", "[optim][averaging]") {
+  Tensor w = Tensor::full({2}, 1.0f);
+  ExponentialAverage average({w});
+  average.update();
+  w.mutable_data()[0] = 5.0f;
+  for (const bool in_order : {false, true}) {
+    auto first = std::make_unique<AveragedWeights>(average);
+    auto second = std::make_unique<AveragedWeights>(average);
+    (in_order ? second : first).reset();
+    CHECK(values(w) == std::vector<float>{1.0f, 1.0f});
+    (in_order ? first : second).reset();
+    CHECK(values(w) == std::vector<float>{5.0f, 1.0f});
   }
 }
 
