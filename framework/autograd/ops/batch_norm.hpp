@@ -39,7 +39,9 @@ struct BatchNormOptions {
 /// Throws: ShapeError if a shape does not fit, or in training if there are fewer than two values
 /// per channel; GraphError if a running statistic requires a gradient, or options.quantize is set
 /// without options.training; DataError unless epsilon is positive and finite and 0 <= momentum <=
-/// 1, or if a float to quantize is not finite; QuantError if the chosen parameters are not valid.
+/// 1, if a float to quantize is not finite, or if the mean or variance of a batch is NaN or
+/// infinite (the running statistics then stay as they are); QuantError if the chosen parameters are
+/// not valid.
 /// Source: Ioffe and Szegedy 2015; ONNX BatchNormalization.
 Tensor batch_norm(Tensor x,
                   const Tensor& gamma,

@@ -19,6 +19,22 @@ void update(Tensor& running, const Channels& batch, float momentum) {
   for (size_t i = 0; i < batch.size(); ++i) r[i] = (1.0f - momentum) * r[i] + momentum * batch[i];
 }
 
+// A single NaN would stay in the running statistics for good.
+void check_finite(const Channels& batch, const char* what) {
+  for (size_t i = 0; i < batch.size(); ++i) {
+    if (std::isfinite(batch[i])) continue;
+    throw DataError(Scope::path().empty() ? "batch_norm" : Scope::path(),
+                    "the batch's ",
+                    what,
+                    " of channel ",
+                    i,
+                    " is ",
+                    batch[i],
+                    ", so the running statistics were not updated: the batch contains NaN, an "
+                    "infinity or numbers that are too large");
+  }
+}
+
 }  // namespace
 
 std::vector<double> scales_of_sums(const Tensor& x) {
@@ -67,6 +83,8 @@ Statistics batch_statistics(const Moments& x,
     s.inverse_deviation[i] = 1.0f / (f * std::sqrt(variance[i] + options.epsilon));
     variance[i] *= static_cast<float>(n) / static_cast<float>(n - 1);
   }
+  check_finite(mean, "mean");
+  check_finite(variance, "variance");
   update(running.mean, mean, options.momentum);
   update(running.variance, variance, options.momentum);
   return s;

@@ -1,6 +1,7 @@
 #include "framework/autograd/ops/batch_norm.hpp"
 
 #include <cmath>
+#include <limits>
 
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/ops/add.hpp"
@@ -8,6 +9,7 @@
 #include "framework/autograd/ops/mul.hpp"
 #include "framework/autograd/ops/sum.hpp"
 #include "framework/core/error.hpp"
+#include "tests/catch.hpp"
 #include "tests/tensors.hpp"
 
 namespace quantrain {
@@ -248,6 +250,24 @@ TEST_CASE("batch_norm refuses shapes, statistics and options that make no sense"
   QUANTRAIN_CHECK_ERROR(run(x, two, two, {.epsilon = 0.0f}), DataError, "epsilon must be positive");
   QUANTRAIN_CHECK_ERROR(
       run(x, two, two, {.momentum = 1.5f}), DataError, "momentum must lie in [0, 1], got 1.5");
+}
+
+TEST_CASE("a batch with NaN or infinity leaves the running statistics as they were",
+          "[autograd][batch_norm]") {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const float bad : {nan, infinity, 3e38f}) {
+    const Tensor mean = Tensor::zeros({2});
+    const Tensor variance = Tensor::full({2}, 1.0f);
+    const Tensor x = Tensor::from({3, 2}, std::vector<float>{1.0f, 2.0f, 3.0f, bad, 5.0f, -bad});
+    const Scope scope("block.norm");
+    QUANTRAIN_CHECK_ERROR(
+        batch_norm(x, Tensor::full({2}, 1.0f), Tensor::zeros({2}), mean, variance),
+        DataError,
+        "[block.norm] the batch's ");
+    CHECK(values(mean) == std::vector<float>{0.0f, 0.0f});
+    CHECK(values(variance) == std::vector<float>{1.0f, 1.0f});
+  }
 }
 
 }  // namespace quantrain
