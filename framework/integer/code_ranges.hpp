@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "framework/integer/channels.hpp"
@@ -12,7 +14,10 @@ namespace quantrain::integer {
 class CodeRanges {
  public:
   /// The program must be valid.
-  explicit CodeRanges(const Program& program);
+  /// Throws: DataError naming a value if the intervals up to this one take more than memory_limit
+  /// bytes.
+  explicit CodeRanges(const Program& program,
+                      int64_t memory_limit = std::numeric_limits<int64_t>::max());
 
   /// Throws: GraphError if the program has no such value.
   const Channels& at(int id) const&;

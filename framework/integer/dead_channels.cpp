@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "framework/integer/code_ranges.hpp"
+#include "framework/integer/program_file.hpp"
 
 namespace quantrain::integer {
 namespace {
@@ -272,9 +273,9 @@ class Rewriter {
 
 }  // namespace
 
-Program remove_dead_channels(const Program& program) {
+Program remove_dead_channels(const Program& program, std::optional<int64_t> limit) {
   validate(program);
-  const CodeRanges ranges(program);
+  const CodeRanges ranges(program, limit.value_or(memory_limit(size_bytes(program))));
   const Dead dead(program, ranges);
   const Rewriter rewrite(ranges, dead);
   Program result = program;

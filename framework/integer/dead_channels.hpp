@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include "framework/integer/program.hpp"
 
 namespace quantrain::integer {
@@ -15,7 +18,9 @@ namespace quantrain::integer {
 /// unless they are depthwise. Values that lose channels no longer refer to a node of the recorded
 /// graph.
 /// docs/quantization.md (19)
-/// Throws: like validate(program).
-Program remove_dead_channels(const Program& program);
+/// memory_limit: for what is known of all channels, in bytes, 16 for each channel of each value. By
+/// default that of load_program() for a file of this program.
+/// Throws: like validate(program); DataError naming a layer beyond the limit.
+Program remove_dead_channels(const Program& program, std::optional<int64_t> memory_limit = {});
 
 }  // namespace quantrain::integer

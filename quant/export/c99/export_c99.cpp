@@ -74,29 +74,6 @@ void check_options(const C99Options& options) {
   }
 }
 
-struct PreparedProgram {
-  Program program;
-  Settings settings;
-  SourceMemory memory;
-};
-
-PreparedProgram prepare_program(const Program& given, bool pack_weights) {
-  PreparedProgram result{
-      .program = integer::remove_dead_channels(given), .settings = {}, .memory = {}};
-  const Program& program = result.program;
-  result.settings.pack_weights = pack_weights;
-  std::vector<int64_t> locals;
-  for (const Step& step : program.steps) {
-    result.settings.any_shift |= has_any_shift(step.operation);
-  }
-  for (const Step& step : program.steps)
-    locals.push_back(local_bytes(step.operation, result.settings));
-  result.memory = plan_source_memory(program, locals);
-  return result;
-}
-
-std::string step_id(size_t i) { return cat("_", i); }
-
 /// C99 guarantees that a function may have this many parameters (5.2.4.1).
 constexpr size_t kMostParameters = 127;
 
@@ -126,6 +103,30 @@ void check_parameters(const Program& program) {
   }
 }
 
+struct PreparedProgram {
+  Program program;
+  Settings settings;
+  SourceMemory memory;
+};
+
+PreparedProgram prepare_program(const Program& given, bool pack_weights) {
+  check_parameters(given);  // before the work below
+  PreparedProgram result{
+      .program = integer::remove_dead_channels(given), .settings = {}, .memory = {}};
+  const Program& program = result.program;
+  result.settings.pack_weights = pack_weights;
+  std::vector<int64_t> locals;
+  for (const Step& step : program.steps) {
+    result.settings.any_shift |= has_any_shift(step.operation);
+  }
+  for (const Step& step : program.steps)
+    locals.push_back(local_bytes(step.operation, result.settings));
+  result.memory = plan_source_memory(program, locals);
+  return result;
+}
+
+std::string step_id(size_t i) { return cat("_", i); }
+
 class Exporter {
  public:
   Exporter(const PreparedProgram& lowered, uint64_t hash, const C99Options& options)
@@ -134,7 +135,6 @@ class Exporter {
         program_(lowered.program),
         options_(options),
         interface_(make_interface(program_, options.name, lowered.memory.scratch_bytes)) {
-    check_parameters(program_);
     for (size_t i = 0; i < program_.steps.size(); ++i) {
       sources_.push_back(step_source(program_.steps[i].operation,
                                      step_id(i),
@@ -244,12 +244,18 @@ class Exporter {
 
   std::string run() const {
     std::string calls, copies;
+    std::vector<bool> is_read(program_.inputs.size());
+    const auto read = [&](int id) {
+      const Place& place = lowered_.memory.places[static_cast<size_t>(id)];
+      if (place.where == Place::Where::kInput) is_read[static_cast<size_t>(place.position)] = true;
+      return pointer(id);
+    };
     for (size_t i = 0; i < program_.steps.size(); ++i) {
       if (sources_[i].text.empty()) continue;
       const Step& step = program_.steps[i];
       const Value& value = program_.value(step.output);
       std::string arguments;
-      for (const int id : step.inputs) arguments += cat(pointer(id), ", ");
+      for (const int id : step.inputs) arguments += cat(read(id), ", ");
       arguments += pointer(step.output);
       if (sources_[i].local != nullptr) arguments += cat(", ", sources_[i].local, local(i));
       calls += fill("CALLS",
@@ -267,14 +273,19 @@ class Exporter {
       const Parameter& output = interface_.outputs[i];
       if (place.where == Place::Where::kOutput && place.position == static_cast<int64_t>(i))
         continue;
-      copies += fill("COPIES",
-                     {{"OUTPUT", output.parameter}, {"FROM", pointer(id)}, {"SIZE", output.size}});
+      copies +=
+          fill("COPIES", {{"OUTPUT", output.parameter}, {"FROM", read(id)}, {"SIZE", output.size}});
+    }
+    std::string unread;
+    for (size_t i = 0; i < is_read.size(); ++i) {
+      if (!is_read[i]) unread += fill("UNREAD", {{"INPUT", interface_.inputs[i].parameter}});
     }
     const bool uses_memory = (calls + copies).find("memory") != std::string::npos;
     std::string text = fill("run",
                             {{"NAME", interface_.name},
                              {"PARAMETERS", interface_.parameters},
                              {"USES_MEMORY", uses_memory},
+                             {"UNREAD", unread},
                              {"CALLS", calls},
                              {"COPIES", copies}});
     for (const Parameter& output : interface_.outputs) text += class_function(output);

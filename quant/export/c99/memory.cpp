@@ -1,6 +1,7 @@
 #include "quant/export/c99/memory.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -144,12 +145,13 @@ class Planner {
           candidates.push_back(offset(j) - p->backward);
         }
       }
+      const std::vector<Gap> taken = taken_by(i, placed);
       int64_t best = std::numeric_limits<int64_t>::max(), chosen = 0;
       for (int64_t candidate : candidates) {
         candidate = aligned(candidate, i);
         const int64_t size = std::max(end, candidate + piece(i).bytes) - std::min(begin, candidate);
         if (size > best || (size == best && candidate >= chosen)) continue;
-        if (!fits(i, candidate, placed)) continue;
+        if (!fits(candidate, taken)) continue;
         best = size;
         chosen = candidate;
       }
@@ -182,16 +184,44 @@ class Planner {
     if (!piece(i).aligned) return at;
     return at >= 0 ? (at + 3) / 4 * 4 : -((-at) / 4 * 4);
   }
-  bool fits(int i, int64_t at, const std::vector<int>& placed) const {
-    return std::all_of(placed.begin(), placed.end(), [&](int j) {
-      if (!together(i, j)) return true;
-      if (at + piece(i).bytes <= offset(j) || offset(j) + piece(j).bytes <= at) return true;
-      if (const Pair* p = pair(j, i))
-        return at + p->forward <= offset(j) || offset(j) + p->backward <= at;
-      if (const Pair* p = pair(i, j))
-        return offset(j) + p->forward <= at || at + p->backward <= offset(j);
-      return false;
-    });
+  /// Offsets that are not free: those between the two numbers.
+  struct Gap {
+    int64_t after, before;
+  };
+
+  /// Where piece i cannot lie because of the placed pieces: ascending, and apart from each other.
+  std::vector<Gap> taken_by(int i, const std::vector<int>& placed) const {
+    std::vector<Gap> all;
+    for (const int j : placed) {
+      if (!together(i, j)) continue;
+      Gap gap{offset(j) - piece(i).bytes, offset(j) + piece(j).bytes};
+      const Pair* const later = pair(j, i);
+      const Pair* const earlier = later == nullptr ? pair(i, j) : nullptr;
+      if (later != nullptr) {
+        gap.after = std::max(gap.after, offset(j) - later->forward);
+        gap.before = std::min(gap.before, offset(j) + later->backward);
+      } else if (earlier != nullptr) {
+        gap.after = std::max(gap.after, offset(j) - earlier->backward);
+        gap.before = std::min(gap.before, offset(j) + earlier->forward);
+      }
+      if (gap.before - gap.after > 1) all.push_back(gap);
+    }
+    std::sort(all.begin(), all.end(), [](const Gap& a, const Gap& b) { return a.after < b.after; });
+    std::vector<Gap> joined;
+    for (const Gap& gap : all) {
+      if (joined.empty() || gap.after >= joined.back().before) {
+        joined.push_back(gap);
+      } else {
+        joined.back().before = std::max(joined.back().before, gap.before);
+      }
+    }
+    return joined;
+  }
+
+  static bool fits(int64_t at, const std::vector<Gap>& taken) {
+    const auto next = std::lower_bound(
+        taken.begin(), taken.end(), at, [](const Gap& gap, int64_t x) { return gap.after < x; });
+    return next == taken.begin() || at >= std::prev(next)->before;
   }
 
   std::vector<Piece> pieces_;

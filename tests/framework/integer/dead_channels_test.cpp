@@ -2,9 +2,12 @@
 
 #include <algorithm>
 
+#include "framework/core/error.hpp"
 #include "framework/core/random.hpp"
 #include "framework/integer/integer_model.hpp"
 #include "tests/catch.hpp"
+#include "tests/memory_taken.hpp"
+#include "tests/sanitized.hpp"
 
 // Most tests run a program before and after remove_dead_channels(): all outputs must be equal for
 // random inputs.
@@ -338,6 +341,25 @@ TEST_CASE("a layer of constants keeps one channel", "[integer][dead_channels]") 
   for (int64_t o = 0; o < 4; ++o) b.kill(c, o, 100 * static_cast<int32_t>(o));
   b.program.outputs = {b.linear(b.flatten(c), 3, true)};
   check_pass(b.program, {3, 1, 4, 3});
+}
+
+TEST_CASE("what is known of channels has a limit of memory", "[integer][dead_channels]") {
+  // A few bytes describe values of 2^24 channels each.
+  NetworkBuilder b(1);
+  int x = b.input({1, 1, 1 << 24});
+  for (int i = 0; i < 20; ++i) x = b.lookup(x);
+  b.program.outputs = {x};
+  const int64_t taken = quantrain::test::resident_memory_taken([&] {
+    QUANTRAIN_CHECK_ERROR(remove_dead_channels(b.program), DataError, "take more than 268");
+  });
+  if (!quantrain::test::kSanitized) CHECK(taken < int64_t{320} << 20);
+  NetworkBuilder small(1);
+  const int y = small.input({1, 1, 100});
+  small.program.outputs = {small.lookup(y)};
+  QUANTRAIN_CHECK_ERROR(remove_dead_channels(small.program, 3199),
+                        DataError,
+                        "the ranges of codes up to this layer take more than 3199 bytes");
+  CHECK(remove_dead_channels(small.program, 3200).steps.size() == 1);
 }
 
 }  // namespace quantrain::integer

@@ -1,5 +1,6 @@
 #include "quant/export/c99/export_c99.hpp"
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -308,6 +309,57 @@ TEST_CASE("a network of one layer has neither steps to trace nor scratch", "[qua
   program.steps = {{integer::QuantizedLinear{1, 8, 3, sums}, {0}, 1}};
   CHECK(ram_bytes(program) == 0);
   CHECK(build_and_run(program, {.name = "one"}, "gcc -O1 ") == "");
+}
+
+TEST_CASE("an input that no step reads gives no warning", "[quant][c99]") {
+  const QParams params{.type = {}, .scale = {0.1f}, .zero_point = {10}};
+  Random random(4);
+  integer::Program program;
+  program.values = {{.name = "unread", .shape = {8}, .params = params},
+                    {.name = "read", .shape = {8}, .params = params},
+                    {.name = "y", .shape = {3}, .params = params}};
+  program.inputs = {0, 1};
+  program.outputs = {2};
+  program.steps = {{integer::QuantizedLinear{1, 8, 3, random_product(3, 8, random)}, {1}, 2}};
+  CHECK(build_and_run(program, {.name = "two"}, "gcc -O1 ") == "");
+}
+
+TEST_CASE("many values that live at the same time are placed quickly", "[quant][c99]") {
+  const QParams params{.type = {}, .scale = {0.1f}, .zero_point = {10}};
+  integer::Program program;
+  program.values = {{.name = "x", .shape = {4}, .params = params}};
+  program.inputs = {0};
+  integer::QuantizedLookup lookup{.size = 4};
+  for (size_t q = 0; q < 256; ++q) lookup.table[q] = static_cast<uint8_t>(q);
+  const auto add = [&](const integer::Operation& operation, std::vector<int> inputs) {
+    program.values.push_back({.name = "", .shape = {4}, .params = params});
+    const auto id = static_cast<int>(program.values.size()) - 1;
+    program.steps.push_back({operation, std::move(inputs), id});
+    return id;
+  };
+  const auto sum = [&](const std::vector<int>& terms) {
+    const auto operation = integer::QuantizedAdd::make(
+        4, std::vector<QParams>(terms.size(), params), params, Activation::kNone);
+    return add(operation, terms);
+  };
+  std::vector<int> lookups, sums;
+  for (int i = 0; i < 1200; ++i) lookups.push_back(add(lookup, {0}));
+  for (size_t i = 0; i < lookups.size(); i += 100)
+    sums.push_back(sum({lookups.begin() + static_cast<std::ptrdiff_t>(i),
+                        lookups.begin() + static_cast<std::ptrdiff_t>(i) + 100}));
+  program.outputs = {sum(sums)};
+  const auto begin = std::chrono::steady_clock::now();
+  CHECK(ram_bytes(program) >= 4800);
+  if (!quantrain::test::kSanitized)
+    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
+  // A refusal comes before this work.
+  program.steps.push_back({integer::QuantizedAdd::make(
+                               4, std::vector<QParams>(1200, params), params, Activation::kNone),
+                           lookups,
+                           static_cast<int>(program.values.size())});
+  program.values.push_back({.name = "all", .shape = {4}, .params = params});
+  program.outputs = {static_cast<int>(program.values.size()) - 1};
+  QUANTRAIN_CHECK_ERROR(export_c99(program), ExportError, "[c99] all has 1200 inputs");
 }
 
 }  // namespace quantrain::quant::test

@@ -211,6 +211,9 @@ void $NAME$_run($PARAMETERS$) {
 #else
   (void)scratch;
 #endif
+  //@ each UNREAD
+  (void)$INPUT$;
+  //@ end
   //@ each CALLS
   step$ID$($ARGUMENTS$);
 #if $IS_TRACED$
