@@ -177,7 +177,13 @@ void fold_normalization(Module& net, const Tensor& example, const Normalization&
     throw GraphError(where, "has groups: a channel of ones can be in one of them only");
   if (first.groups == 1 && given % channels != 0)
     throw GraphError(where, given, " inputs are no multiple of the ", channels, " channels of x");
+  std::vector<float>& folded = first.layer->slots().folded_weight;
+  folded.reserve(static_cast<size_t>(first.weight.elements()));
+  Tensor constant = first.bias.defined()    ? first.bias
+                    : first.norm != nullptr ? first.norm->running_mean()
+                                            : Tensor();
   float* const weight = first.weight.mutable_data();
+  float* const constants = constant.defined() ? constant.mutable_data() : nullptr;
   if (first.has_ones) {
     for (int64_t row = 0; row < outputs * taps; ++row) {
       if (weight[row * inputs + given] == 0.0f) continue;
@@ -203,12 +209,11 @@ void fold_normalization(Module& net, const Tensor& example, const Normalization&
       shift += of_tap;
     }
     if (first.has_ones) continue;
-    Tensor constant = first.bias.defined() ? first.bias : first.norm->running_mean();
-    float& number = constant.mutable_data()[o];
+    float& number = constants[o];
     number =
         static_cast<float>(static_cast<double>(number) + (first.bias.defined() ? shift : -shift));
   }
-  first.layer->slots().folded_weight.assign(weight, weight + first.weight.elements());
+  folded.assign(weight, weight + first.weight.elements());
 }
 
 }  // namespace quantrain

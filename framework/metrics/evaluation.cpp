@@ -106,16 +106,20 @@ void Evaluation::add_classes(const Tensor& y, std::span<const int32_t> labels) {
     counted_labels.push_back(label);
   }
   const auto n = std::ssize(counted_labels);
+  // All that may fail comes before the first change.
   std::optional<ConfusionMatrix> first;
   if (!classes_) first.emplace(classes);
-  if (n > 0)
-    (classes_ ? *classes_ : *first).add(Tensor::from({n, classes}, counted), counted_labels);
+  double cross_entropy = 0.0;
+  if (n > 0) {
+    Buffer<float> log_p(n * classes);
+    kernels::softmax_f32(n, classes, true, counted.data(), log_p.data());
+    ConfusionMatrix& matrix = classes_ ? *classes_ : *first;
+    matrix.add(Tensor::from({n, classes}, counted), counted_labels);
+    for (int64_t i = 0; i < n; ++i)
+      cross_entropy -= double{log_p[i * classes + counted_labels[static_cast<size_t>(i)]]};
+  }
   if (first) classes_ = first;
-  if (n == 0) return;
-  Buffer<float> log_p(n * classes);
-  kernels::softmax_f32(n, classes, true, counted.data(), log_p.data());
-  for (int64_t i = 0; i < n; ++i)
-    cross_entropy_ -= double{log_p[i * classes + counted_labels[static_cast<size_t>(i)]]};
+  cross_entropy_ += cross_entropy;
 }
 
 void Evaluation::add_numbers(const Tensor& y, const Tensor& target) {

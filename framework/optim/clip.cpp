@@ -48,6 +48,14 @@ void check_limit(const char* where, const char* what, float limit) {
   if (!(limit > 0.0f)) throw DataError(where, what, " is ", limit, ", expected more than 0");
 }
 
+/// Sets the gradients that are defined. Allocates nothing, so it sets all of them.
+void set_grads(std::span<const Tensor> parameters, const std::vector<Tensor>& grads) {
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    Tensor parameter = parameters[i];
+    if (grads[i].defined()) parameter.set_grad(grads[i]);
+  }
+}
+
 }  // namespace
 
 float clip_grad_norm(std::span<const Tensor> parameters, float max_norm) {
@@ -66,14 +74,15 @@ float clip_grad_norm(std::span<const Tensor> parameters, float max_norm) {
                     "contain NaN or infinity");
   if (norm <= max_norm) return norm;
   const float scale = max_norm / norm;
-  for (Tensor parameter : parameters) {
-    const Tensor grad = parameter.grad();
+  std::vector<Tensor> scaled(parameters.size());
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const Tensor grad = parameters[i].grad();
     if (!grad.defined()) continue;
-    Tensor scaled = Tensor::empty(grad.shape());  // other tensors may share the gradient's memory
+    scaled[i] = Tensor::empty(grad.shape());  // other tensors may share the gradient's memory
     const Floats grad_floats = grad.floats();
-    kernels::affine_f32(grad.elements(), grad_floats, scale, 0.0f, scaled.mutable_data());
-    parameter.set_grad(scaled);
+    kernels::affine_f32(grad.elements(), grad_floats, scale, 0.0f, scaled[i].mutable_data());
   }
+  set_grads(parameters, scaled);
   return norm;
 }
 
@@ -93,10 +102,7 @@ void clip_grad_value(std::span<const Tensor> parameters, float limit) {
       y[k] = std::clamp(x[k], -limit, limit);
     }
   }
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    Tensor parameter = parameters[i];
-    if (clipped[i].defined()) parameter.set_grad(clipped[i]);
-  }
+  set_grads(parameters, clipped);
 }
 
 }  // namespace quantrain

@@ -113,9 +113,10 @@ QParams FakeQuantize::params() const {
   return params;
 }
 
-void FakeQuantize::store(const QParams& params, Origin origin) {
-  zero_point_.set(std::vector<int64_t>(params.zero_point.begin(), params.zero_point.end()));
-  std::copy(params.scale.begin(), params.scale.end(), scale_.mutable_data());
+// Allocates nothing, except if the zero points are out of range.
+void FakeQuantize::store(const Numbers& numbers, Origin origin) {
+  zero_point_.set(numbers.zero_point);
+  std::copy(numbers.scale.begin(), numbers.scale.end(), scale_.mutable_data());
   initialized_.fill(origin);
 }
 
@@ -129,7 +130,7 @@ void FakeQuantize::update_params(const QParams& params) {
                      "] of the operation's results, and cannot be set");
   }
   check_given(params, config_.type, config_.axis, config_.channels, place(type()));
-  store(params, kGiven);
+  store(Numbers(params), kGiven);
 }
 
 void FakeQuantize::check_input(const Tensor& x) const {
@@ -194,14 +195,20 @@ void FakeQuantize::observe(const Tensor& x) {
 }
 
 // What the observed values give; nothing if a learned scale keeps its value.
-std::optional<QParams> FakeQuantize::chosen() const {
+std::optional<FakeQuantize::Numbers> FakeQuantize::chosen() const {
   if (config_.estimator != Estimator::kLearned)
-    return observer_->params(config_.type, config_.scheme);
-  return is_initialized() ? std::nullopt : start_;
+    return Numbers(observer_->params(config_.type, config_.scheme));
+  if (is_initialized() || !start_) return std::nullopt;
+  return Numbers(*start_);
+}
+
+void FakeQuantize::move(const Tensor& x) {
+  observe(x);
+  choose();
 }
 
 void FakeQuantize::choose() {
-  if (const std::optional<QParams> params = chosen()) store(*params, kChosen);
+  if (const std::optional<Numbers> numbers = chosen()) store(*numbers, kChosen);
   start_.reset();
 }
 
@@ -216,14 +223,35 @@ void FakeQuantize::calibrate(const Tensor& x) {
         "FakeQuantize is frozen, and its range stays: set_phase(Phase::kTraining) "
         "lets it move, and a Calibration chooses it anew, unless its scale is learned");
   }
-  observe(x);
-  choose();
+  const std::vector<NamedState> before = observed();
+  try {
+    move(x);
+  } catch (...) {
+    restore(before);
+    start_.reset();
+    throw;
+  }
+}
+
+std::vector<NamedState> FakeQuantize::observed() const {
+  std::vector<NamedState> copies;
+  for (const NamedState& entry : observer_->state()) copies.push_back(entry.copy());
+  return copies;
+}
+
+void FakeQuantize::restore(const std::vector<NamedState>& observed) {
+  for (size_t i = 0; i < observed.size(); ++i) {
+    const NamedState& own = observer_->state()[i];
+    // Without the name, whose copy could find no memory.
+    NamedState handle = own.holds_integers() ? NamedState(std::string(), own.integers)
+                                             : NamedState(std::string(), own.tensor);
+    handle.copy_values(observed[i]);
+  }
 }
 
 void FakeQuantize::observe_calibration(const Tensor& x) {
   if (!before_) {
-    before_.emplace();
-    for (const NamedState& entry : observer_->state()) before_->push_back(entry.copy());
+    before_ = observed();
     if (anew_) observer_->reset();
   }
   observe(x);
@@ -242,14 +270,15 @@ void FakeQuantize::end_calibration(bool complete) noexcept {
       why_no_params_.clear();
     } catch (const std::exception& error) {
       initialized_.fill(kNone);
-      why_no_params_ = error.what();
+      try {
+        why_no_params_ = error.what();
+      } catch (const std::bad_alloc&) {
+        why_no_params_.clear();
+      }
       complete = false;
     }
   }
-  if (before_ && !complete) {
-    for (size_t i = 0; i < before_->size(); ++i)
-      NamedState(observer_->state()[i]).copy_values((*before_)[i]);
-  }
+  if (before_ && !complete) restore(*before_);
   before_.reset();
   calibrated_.reset();
   start_.reset();
@@ -289,7 +318,7 @@ Tensor FakeQuantize::forward(const Tensor& x) {
     if (phase() == Phase::kCalibrating && !is_given() && !DryRun::on()) observe_calibration(x);
     return x;
   }
-  if (moves()) calibrate(x);
+  if (moves()) move(x);
   if (DryRun::on() && !is_initialized()) return fake_quantize(x, start(x), options_for(x));
   const bool learns =
       config_.estimator == Estimator::kLearned && phase() == Phase::kTraining && !is_given();

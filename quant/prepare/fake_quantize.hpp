@@ -121,10 +121,21 @@ class FakeQuantize : public Module, public Phased {
   void check_input(const Tensor& x) const;
   void observe(const Tensor& x);
   void observe_calibration(const Tensor& x);
-  std::optional<QParams> chosen() const;
+  /// Scales and zero points, ready to be stored.
+  struct Numbers {
+    explicit Numbers(const QParams& params)
+        : scale(params.scale), zero_point(params.zero_point.begin(), params.zero_point.end()) {}
+    std::vector<float> scale;
+    std::vector<int64_t> zero_point;
+  };
+  std::optional<Numbers> chosen() const;
   void choose();
+  /// As calibrate(), for a training pass: on an error, the observer has seen x.
+  void move(const Tensor& x);
+  std::vector<NamedState> observed() const;  ///< copies of the observer's state
+  void restore(const std::vector<NamedState>& observed);
   QParams start(const Tensor& x) const;
-  void store(const QParams& params, Origin origin);
+  void store(const Numbers& numbers, Origin origin);
   FakeQuantizeOptions options_for(const Tensor& x) const;
 
   FakeQuantizeConfig config_;
@@ -134,7 +145,7 @@ class FakeQuantize : public Module, public Phased {
   bool anew_ = false;             // whether the current Calibration forgets earlier values
   // The observer's state when the current Calibration first observed values; empty: it did not yet.
   std::optional<std::vector<NamedState>> before_;
-  std::optional<QParams> calibrated_;  // what the current Calibration chose
+  std::optional<Numbers> calibrated_;  // what the current Calibration chose
   std::string why_no_params_;          // why the last Calibration chose no parameters
   Tensor scale_;                       // [channels]; trainable if learned
   IntegerBuffer zero_point_;           // [channels]

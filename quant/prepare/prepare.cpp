@@ -168,9 +168,9 @@ void prepare(Module& net,
     if (!survey.leaves_in_float(refused.layer)) refusals.keep(refused.error);
   }
   refusals.throw_all(net.label());
-  plugged_slots.keep();
-  set_form(net, std::move(form));
   if (purpose == Purpose::kCalibration) freeze(net);
+  set_form(net, std::move(form));  // last, because it changes the parameters
+  plugged_slots.keep();
 }
 
 }  // namespace

@@ -206,8 +206,9 @@ void fill_slots(Module& net, const PreparedForm& form, std::optional<int64_t> mo
 }
 
 void set_form(Module& net, PreparedForm form) {
+  auto preparation = std::make_shared<FormOfNetwork>(std::move(form));
   announce_slots(net);
-  net.slots().preparation = std::make_shared<FormOfNetwork>(std::move(form));
+  net.slots().preparation = std::move(preparation);
 }
 
 const QConfig& config_of(const Module& net) {

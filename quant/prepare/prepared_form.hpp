@@ -48,7 +48,8 @@ struct PreparedForm {
 void fill_slots(Module& net, const PreparedForm& form, std::optional<int64_t> most_bytes = {});
 
 /// Marks a network whose slots were filled as prepared, so that it can be copied and saved, and
-/// that an optimizer made before does not train without the new parameters.
+/// that an optimizer made before does not train without the new parameters. On an error, the
+/// network is not marked.
 void set_form(Module& net, PreparedForm form);
 
 /// The configuration with which a network was prepared.

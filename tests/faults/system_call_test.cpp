@@ -1,14 +1,23 @@
+#include <atomic>
 #include <cerrno>
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <string>
 
+#include "framework/autograd/ops.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/file.hpp"
+#include "framework/core/parallel.hpp"
+#include "framework/data/dataset.hpp"
+#include "framework/data/loader.hpp"
 #include "framework/integer/integer_model.hpp"
+#include "framework/optim/sgd.hpp"
 #include "layers/layers.hpp"
+#include "layers/state.hpp"
 #include "layers/training/checkpoint.hpp"
+#include "layers/training/fit.hpp"
 #include "quant/lowering/convert.hpp"
 #include "quant/prepare/prepare.hpp"
 #include "quant/prepare/scopes.hpp"
@@ -138,8 +147,134 @@ TEST_CASE("saving a model, state or checkpoint loses nothing, whichever system c
     weight.mutable_data()[0] = static_cast<float>(value);
     const std::vector<NamedState> all = state(net);
     const std::string folder = std::filesystem::path(path).parent_path().string();
-    Checkpoints({.folder = folder, .keep = 5, .resume = true}).save(value, all, "{}");
+    Checkpoints({.folder = folder, .keep = 5, .resume = true, .run = "one"}).save(value, all, "{}");
   });
 }
+
+TEST_CASE("a checkpoint that cannot be opened or read is not damaged", "[faults][serial]") {
+  const TemporaryFolder folder;
+  manual_seed(1);
+  Sequential net = quant::test::mlp();
+  const std::vector<NamedState> all = state(net);
+  const Checkpoints checkpoints({.folder = folder.path(), .resume = true, .skip_damaged = true});
+  checkpoints.save(1, all, "one");
+  checkpoints.save(2, all, "two");
+  const auto before = files(folder.path());
+  std::map<std::string, int> refused;
+  for (const int number : {EACCES, EMFILE, EIO}) {
+    for (int64_t point = 0;; ++point) {
+      std::string position;
+      std::string name;
+      {
+        const FailingCall failing(point, number);
+        try {
+          position = checkpoints.load(all).value_or("none");
+        } catch (const DataError& error) {
+          position = "two";
+          const std::string text = error.what();
+          CHECK(text.find("skip_damaged") == std::string::npos);
+        }
+        name = failing.name();
+      }
+      CAPTURE(number, point, name);
+      CHECK(position == "two");
+      CHECK(files(folder.path()) == before);
+      if (name.empty()) break;
+      ++refused[name];
+    }
+  }
+  CHECK(refused["open"] == 3);
+  CHECK(refused["fread"] == 3);
+}
+
+TEST_CASE("a training run loses nothing, whichever file call fails", "[faults][serial]") {
+  set_threads(1);
+  const Dataset rows({6, 3}, std::vector<uint8_t>(18, 7), {0, 1, 0, 1, 0, 1}, 2);
+  const auto run = [&](const TemporaryFolder& folder) {
+    manual_seed(1);
+    Sequential net{Linear{3, 2}};
+    Sgd optimizer(net.parameters(), {.learning_rate = 0.1f, .momentum = 0.9f});
+    DataLoader loader(rows, {.batch = 2});
+    fit(net,
+        optimizer,
+        loader,
+        [&](Batch& batch) { return cross_entropy(net(batch.input), batch.labels); },
+        {.epochs = 2,
+         .checkpoints = {.folder = folder / "run",
+                         .every = 1,
+                         .keep = 2,
+                         .resume = true,
+                         .skip_damaged = true},
+         .log = folder / "log"});
+    std::vector<float> weights;
+    for (const NamedState& entry : state(net)) {
+      const Floats values = entry.tensor.floats();
+      weights.insert(weights.end(), values.data(), values.data() + values.size());
+    }
+    return weights;
+  };
+  const TemporaryFolder whole;
+  const std::vector<float> expected = run(whole);
+  int64_t refused = 0;
+  // scripts/prove faults makes all calls fail.
+  constexpr int64_t kStep = 13;
+  int64_t first = 0;
+  for (const int number : {EACCES, EMFILE, ENOSPC, EIO}) {
+    for (int64_t point = first++;; point += kStep) {
+      const TemporaryFolder folder;
+      std::string name;
+      {
+        std::vector<float> weights = expected;
+        const FailingCall failing(point, number);
+        try {
+          weights = run(folder);
+        } catch (const Error&) {
+          ++refused;
+        }
+        name = failing.name();
+        CHECK(weights == expected);
+      }
+      CAPTURE(number, point, name);
+      if (name.empty()) break;
+      CHECK(run(folder) == expected);
+    }
+  }
+  CHECK(refused > 20);
+  set_threads(0);
+}
+
+#if QUANTRAIN_THREADS
+TEST_CASE("work goes on with the threads that the system allows", "[faults][serial]") {
+  std::vector<uint8_t> pixels(200);
+  std::iota(pixels.begin(), pixels.end(), uint8_t{0});
+  const Dataset rows({50, 4}, pixels, std::vector<int32_t>(50, 0), 1);
+  const auto epoch = [&] {
+    std::vector<float> all;
+    for (const Batch& batch : DataLoader(rows, {.batch = 8, .shuffle = true, .seed = 1})) {
+      const Floats x = batch.input.floats();
+      all.insert(all.end(), x.data(), x.data() + x.size());
+    }
+    return all;
+  };
+  const std::vector<float> expected = epoch();
+  {
+    const FailingCall failing(2, EAGAIN, CallFault::kError, true);
+    set_threads(8);
+  }
+  CHECK(threads() == 3);
+  std::atomic<int64_t> sum = 0;
+  parallel_for(1000, 10, [&](int64_t begin, int64_t end) { sum += end - begin; });
+  CHECK(sum == 1000);
+  set_threads(1);
+  std::vector<float> alone;
+  {
+    const FailingCall failing(0, EAGAIN, CallFault::kError, true);
+    alone = epoch();
+    CHECK(failing.name() == "pthread_create");
+  }
+  CHECK(alone == expected);
+  set_threads(0);
+}
+#endif
 
 }  // namespace quantrain

@@ -1,6 +1,8 @@
 #include "tests/faults/system_calls.hpp"
 
+#include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -70,6 +72,25 @@ ssize_t write(int descriptor, const void* bytes, size_t count) {
     count /= 2;
   }
   return ::syscall(SYS_write, descriptor, bytes, count);
+}
+
+// Sets the error of the file, as the C library's function does.
+size_t fread(void* bytes, size_t size, size_t count, FILE* file) {
+  if (fails("fread")) {
+    constexpr int kError = 0x20;  // _IO_ERR_SEEN
+    file->_flags |= kError;
+    return 0;
+  }
+  return ::fread_unlocked(bytes, size, count, file);
+}
+
+int pthread_create(pthread_t* thread,
+                   const pthread_attr_t* attributes,
+                   void* (*run)(void*),
+                   void* argument) noexcept {
+  using Create = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+  static const auto create = reinterpret_cast<Create>(::dlsym(RTLD_NEXT, "pthread_create"));
+  return fails("pthread_create") ? plan.number : create(thread, attributes, run, argument);
 }
 
 int fsync(int descriptor) {
