@@ -12,11 +12,13 @@
 #include "framework/integer/program_file.hpp"
 #include "framework/io/safetensors.hpp"
 #include "fuzz/network.hpp"
+#include "fuzz/training.hpp"
 #include "layers/network/network_file.hpp"
 #include "layers/network/trace.hpp"
 #include "layers/state.hpp"
 #include "tests/framework/data/idx_files.hpp"
 #include "tests/framework/data/npy_files.hpp"
+#include "tests/framework/data/png_files.hpp"
 #include "tests/framework/integer/programs.hpp"
 #include "tests/layers/onnx/onnx_files.hpp"
 #include "tests/layers/onnx/onnx_networks.hpp"
@@ -213,6 +215,29 @@ void onnx_files(const Seeds& seeds) {
   write(seeds / "huge_constant", onnx_model(parts));
 }
 
+void checkpoints(const Seeds& seeds) {
+  const std::string folder = seeds / "run";
+  train(folder, 1, false);
+  for (const std::string& name : names_in(folder))
+    std::filesystem::rename(folder + '/' + name, seeds / name);
+  std::filesystem::remove(folder);
+}
+
+void png_files(const Seeds& seeds) {
+  using namespace test;
+  write(seeds / "gray", png(3, 2, counting(6), 0));
+  write(seeds / "colour", png(2, 2, counting(12), 2));
+  write(seeds / "alpha", png(1, 2, counting(8), 6));
+  write(seeds / "wide", png(1, 1, counting(2), 0, 16));
+  write(seeds / "huge", png(1 << 20, 1 << 20, {}, 0));
+  const std::vector<uint8_t> spaces = deflated(std::vector<uint8_t>(100'000, ' '));
+  std::vector<uint8_t> text{'k', 0, 0};
+  text.insert(text.end(), spaces.begin(), spaces.end());
+  write(seeds / "texts", png(1, 1, counting(1), 0, 8, {{"zTXt", text}, {"iCCP", text}}));
+  write(seeds / "palette", png(1, 2, {0, 1}, 3, 8, {{"PLTE", counting(6)}, {"tRNS", {9, 200}}}));
+  write(seeds / "gamma", png(1, 2, {0, 1}, 0, 8, {{"gAMA", {0, 0, 0x80, 0}}, {"sRGB", {0}}}));
+}
+
 void configurations(const Seeds& seeds) {
   using namespace quant;
   for (const std::string& name : QConfig::names())
@@ -247,6 +272,8 @@ int main(int argc, char** argv) try {
   csv_files({argv[1], "csv"});
   configurations({argv[1], "qconfig"});
   onnx_files({argv[1], "onnx"});
+  checkpoints({argv[1], "checkpoint"});
+  png_files({argv[1], "png"});
   return 0;
 } catch (const quantrain::Error& error) {
   std::cerr << error.what() << '\n';

@@ -1,0 +1,223 @@
+#include "fuzz/costly_files.hpp"
+
+#include <cstring>
+#include <utility>
+
+#include "framework/data/csv.hpp"
+#include "framework/data/idx.hpp"
+#include "framework/data/image_folder.hpp"
+#include "framework/data/npy.hpp"
+#include "framework/integer/program_file.hpp"
+#include "framework/io/safetensors.hpp"
+#include "fuzz/harness.hpp"
+#include "layers/network/network_file.hpp"
+#include "layers/onnx/import_onnx.hpp"
+#include "layers/training/position.hpp"
+#include "quant/import/tflite/import_tflite.hpp"
+#include "quant/prepare/qconfig.hpp"
+#include "tests/framework/data/idx_files.hpp"
+#include "tests/framework/data/npy_files.hpp"
+#include "tests/framework/data/png_files.hpp"
+#include "tests/layers/onnx/onnx_files.hpp"
+
+namespace quantrain::fuzz {
+namespace {
+
+using Bytes = std::vector<uint8_t>;
+using Input = std::span<const uint8_t>;
+
+constexpr int64_t kSize = int64_t{1} << 20;
+
+Bytes bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
+
+/// begin + part + part + ... + end, of about kSize bytes. Each "#" in a part becomes its number.
+std::string repeated(const std::string& begin, const std::string& part, const std::string& end) {
+  std::string text = begin;
+  for (int64_t i = 0; std::ssize(text) < kSize; ++i) {
+    for (const char c : part) {
+      if (c == '#') {
+        text += std::to_string(i);
+      } else {
+        text += c;
+      }
+    }
+  }
+  if (text.ends_with(',')) text.pop_back();
+  return text + end;
+}
+
+std::string text_of(Input input) {
+  return {reinterpret_cast<const char*>(input.data()), input.size()};
+}
+
+Bytes safetensors(const std::string& header) {
+  const uint64_t size = header.size();
+  Bytes bytes(sizeof size);
+  std::memcpy(bytes.data(), &size, sizeof size);
+  bytes.insert(bytes.end(), header.begin(), header.end());
+  return bytes;
+}
+
+/// A safetensors file whose metadata has this text under a key.
+Bytes with_metadata(const std::string& format, const std::string& key, const std::string& text) {
+  std::string quoted;
+  for (const char c : text) quoted += c == '"' ? std::string("\\\"") : std::string(1, c);
+  return safetensors(R"({"__metadata__":{"format":")" + format +
+                     R"(","version":"2","layout":"OHWI",")" + key + "\":\"" + quoted + "\"}}");
+}
+
+class Files {
+ public:
+  std::vector<CostlyFile> all;
+
+  void csv() {
+    const auto read = [](bool header) {
+      return [header](Input input) {
+        const MemoryFile file(input);
+        const CsvTable table = read_csv(file.path(), {.header = header});
+        table.floats(table.columns());
+      };
+    };
+    add("csv, names", repeated("", "c#,", "\n") + repeated("", "1,", "\n"), read(true));
+    add("csv, short names and no header", repeated("", "1,", "\n"), read(false));
+    add("csv, rows", repeated("a\n", "1\n", ""), read(true));
+    add("csv, tiny numbers", repeated("a\n", "1e-400\n", ""), read(true));
+    add("csv, quotes", repeated("", "\"\",", "\n"), read(false));
+    add("csv, classes", repeated("a\n", "#\n", ""), [](Input input) {
+      const MemoryFile file(input);
+      read_csv(file.path()).classes("a");
+    });
+  }
+
+  void arrays() {
+    const auto npy = [](Input input) {
+      const MemoryFile file(input);
+      const NpyArray array = read_npy(file.path());
+      array.floats();
+      array.labels();
+    };
+    const Bytes zeros(kSize);
+    add("npy, bytes", test::npy("|u1", "(1048576,)", zeros), npy);
+    add("npy, header", test::npy_of(std::string(kSize, '('), {}, 2), npy);
+    const auto idx = [](Input input) {
+      const MemoryFile file(input);
+      read_idx_u8(file.path());
+    };
+    add("idx, plain", test::idx({1 << 20}, zeros), idx);
+    add("idx, gzip", test::gzip(test::idx({1 << 26}, Bytes(1 << 26))), idx, 1 << 26);
+    add("idx, a header that lies", test::gzip(test::idx({1 << 27}, zeros)), idx);
+  }
+
+  void images() {
+#if QUANTRAIN_PNG
+    const auto png = [](Input input) {
+      const MemoryFile file(input);
+      read_png(file.path(), 3);
+    };
+    const Bytes spaces = test::deflated(Bytes(8'000'000, ' '));
+    Bytes text{'k', 0, 0};
+    text.insert(text.end(), spaces.begin(), spaces.end());
+    std::vector<test::PngChunk> chunks{{"iCCP", text}};
+    for (int i = 0; i < 100; ++i) chunks.push_back({"zTXt", text});
+    Bytes international{'k', 0, 1, 0, 0, 0};
+    international.insert(international.end(), spaces.begin(), spaces.end());
+    for (int i = 0; i < 30; ++i) chunks.push_back({"iTXt", international});
+    add("png, packed texts", test::png(1, 1, {7}, 0, 8, chunks), png);
+    chunks.assign(80'000, {"tEXt", {}});
+    add("png, chunks", test::png(1, 1, {7}, 0, 8, chunks), png);
+    add("png, flat", test::png(4000, 4000, Bytes(16'000'000), 0), png, 48'000'000);
+    add("png, wide", test::png(1, 900'000, Bytes(900'000), 0), png, 2'700'000);
+    add("png, a header that lies", test::png(30'000, 30'000, {}, 0), png);
+#endif
+  }
+
+  void tensors() {
+    const auto read = [](Input input) { parse_safetensors(input, "input"); };
+    const std::string entry = R"("#":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},)";
+    add("safetensors, entries", safetensors(repeated("{", entry, "}")), read);
+    add("safetensors, texts",
+        safetensors(repeated(R"({"__metadata__":{)", R"("#":"",)", "}}")),
+        read);
+    add("safetensors, a list", safetensors(repeated(R"({"a":[)", "0,", "]}")), read);
+    add("safetensors, a long shape",
+        safetensors(
+            repeated(R"({"a":{"dtype":"U8","shape":[)", "1,", R"(],"data_offsets":[0,1]}})")),
+        read);
+    add("checkpoint, epochs",
+        repeated(
+            R"({"loader":"","batch":0,"steps":0,"loss_sum":0.0,"samples":0,"seconds":0.0,)"
+            R"("learning_rate":0.1,"best_epoch":-1,"stopped_early":false,"ended":true,"epochs":[)",
+            R"({"epoch":#,"steps":0,"loss":0.0,"learning_rate":0.1,"seconds":0.0,"metrics":[]},)",
+            "]}"),
+        [](Input input) { position_from(text_of(input)); });
+  }
+
+  void networks() {
+    const auto model = [](Input input) { integer::parse_program(input, "input"); };
+    add("integer model, values",
+        with_metadata("quantrain-integer", "network", repeated(R"({"values":[)", "{},", "]}")),
+        model);
+    add("integer model, steps",
+        with_metadata("quantrain-integer",
+                      "network",
+                      repeated(R"({"values":[],"inputs":[],"outputs":[],"steps":[)", "{},", "]}")),
+        model);
+    add("network, steps",
+        with_metadata("quantrain-network",
+                      "network",
+                      repeated(R"({"inputs":[],"tensors":[],"outputs":[],"steps":[)", "{},", "]}")),
+        [](Input input) { parse_network(input, "input"); });
+    add("qconfig, layers",
+        repeated(R"({"model":{},"types":{},"layers":{)", R"("#":{},)", "}}"),
+        [](Input input) { quant::QConfig::from_json(text_of(input)); });
+    add("tflite, offsets", Bytes(kSize, 8), [](Input input) { import_tflite(input, "input"); });
+  }
+
+  // Messages without content, each of two bytes.
+  void onnx() {
+    const auto read = [](Input input) {
+      const MemoryFile file(input);
+      import_onnx(file.path());
+    };
+    const auto graph_of = [](uint32_t field, const test::Proto& part) {
+      test::Proto graph;
+      while (std::ssize(graph.bytes) < kSize) graph.message(field, part);
+      return test::Proto().integer(1, 8).message(7, graph).file();
+    };
+    add("onnx, nodes", graph_of(1, {}), read);
+    add("onnx, tensors", graph_of(5, {}), read);
+    add("onnx, inputs", graph_of(11, {}), read);
+    test::Proto node;
+    while (std::ssize(node.bytes) < kSize) node.message(5, {});
+    add("onnx, attributes", graph_of(1, node), read);
+    test::Proto names;
+    while (std::ssize(names.bytes) < kSize) names.text(1, "");
+    add("onnx, names", graph_of(1, names), read);
+    add("onnx, extents",
+        graph_of(5, test::Proto().text(1, std::string(static_cast<size_t>(kSize), '\1'))),
+        read);
+  }
+
+ private:
+  void add(std::string name, Bytes bytes, std::function<void(Input)> read, int64_t declared = 0) {
+    all.push_back({std::move(name), std::move(bytes), std::move(read), declared});
+  }
+  void add(std::string name, const std::string& text, std::function<void(Input)> read) {
+    add(std::move(name), bytes_of(text), std::move(read));
+  }
+};
+
+}  // namespace
+
+std::vector<CostlyFile> costly_files() {
+  Files files;
+  files.csv();
+  files.arrays();
+  files.images();
+  files.tensors();
+  files.networks();
+  files.onnx();
+  return std::move(files.all);
+}
+
+}  // namespace quantrain::fuzz

@@ -1,0 +1,82 @@
+// Measures what reading a file costs, as multiples of the file: memory of its bytes, and time of
+// the time that a checksum of its bytes takes. For images and gzipped arrays, the pixels that they
+// declare count in place of the file. Prints a line for each file, and fails above 64.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+#include "framework/core/error.hpp"
+#include "framework/core/hash.hpp"
+#include "framework/core/parallel.hpp"
+#include "fuzz/costly_files.hpp"
+#include "fuzz/counted_memory.hpp"
+
+namespace quantrain::fuzz {
+namespace {
+
+constexpr double kMost = 64.0;
+
+double seconds_of(const std::function<void()>& f) {
+  const auto begin = std::chrono::steady_clock::now();
+  f();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+struct Cost {
+  double memory = 0.0;
+  double time = 0.0;
+  std::string outcome = "read";
+};
+
+Cost cost_of(const CostlyFile& file) {
+  const auto unit = static_cast<size_t>(std::max(std::ssize(file.bytes), file.declared));
+  const std::vector<uint8_t> hashed(unit);
+  uint64_t hash = 0;
+  const auto checksum = [&] {
+    Fnv1a sum;
+    sum.add(std::span<const uint8_t>(hashed));
+    hash = sum.value();
+  };
+  const double base = std::min(seconds_of(checksum), seconds_of(checksum));
+  if (hash == 0) std::printf("\n");
+  Cost cost;
+  double seconds = 1e9;
+  for (int i = 0; i < 3; ++i) {
+    restart_peak();
+    const int64_t before = bytes_in_use();
+    seconds = std::min(seconds, seconds_of([&] {
+                         try {
+                           file.read(file.bytes);
+                         } catch (const Error& error) {
+                           cost.outcome = error.what();
+                         }
+                       }));
+    cost.memory = static_cast<double>(peak_bytes() - before) / static_cast<double>(unit);
+  }
+  cost.time = seconds / base;
+  return cost;
+}
+
+}  // namespace
+}  // namespace quantrain::fuzz
+
+int main() {
+  using namespace quantrain;
+  set_threads(1);
+  bool too_much = false;
+  std::printf("%-32s %10s %8s %8s\n", "file", "bytes", "memory", "time");
+  for (const fuzz::CostlyFile& file : fuzz::costly_files()) {
+    const fuzz::Cost cost = fuzz::cost_of(file);
+    const bool bad = cost.memory > fuzz::kMost || cost.time > fuzz::kMost;
+    too_much |= bad;
+    std::printf("%-32s %10zu %8.1f %8.1f  %s%.100s\n",
+                file.name.c_str(),
+                file.bytes.size(),
+                cost.memory,
+                cost.time,
+                bad ? "TOO MUCH: " : "",
+                cost.outcome.c_str());
+    std::fflush(stdout);
+  }
+  return too_much ? 1 : 0;
+}
