@@ -19,6 +19,7 @@
 #include "tests/framework/data/npy_files.hpp"
 #include "tests/framework/data/png_files.hpp"
 #include "tests/layers/onnx/onnx_files.hpp"
+#include "tests/quant/import/tflite_writer.hpp"
 
 namespace quantrain::fuzz {
 namespace {
@@ -63,7 +64,7 @@ Bytes with_metadata(const std::string& format, const std::string& key, const std
   std::string quoted;
   for (const char c : text) quoted += c == '"' ? std::string("\\\"") : std::string(1, c);
   return safetensors(R"({"__metadata__":{"format":")" + format +
-                     R"(","version":"2","layout":"OHWI",")" + key + "\":\"" + quoted + "\"}}");
+                     R"(","version":"2","layout":"NHWC/OHWI",")" + key + "\":\"" + quoted + "\"}}");
 }
 
 class Files {
@@ -78,7 +79,13 @@ class Files {
         table.floats(table.columns());
       };
     };
-    add("csv, names", repeated("", "c#,", "\n") + repeated("", "1,", "\n"), read(true));
+    std::string names, row;
+    for (int64_t i = 0; std::ssize(names) + std::ssize(row) < kSize; ++i) {
+      names += 'c' + std::to_string(i) + ',';
+      row += "1,";
+    }
+    names.back() = row.back() = '\n';
+    add("csv, names", names + row, read(true));
     add("csv, short names and no header", repeated("", "1,", "\n"), read(false));
     add("csv, rows", repeated("a\n", "1\n", ""), read(true));
     add("csv, tiny numbers", repeated("a\n", "1e-400\n", ""), read(true));
@@ -170,10 +177,11 @@ class Files {
     add("qconfig, layers",
         repeated(R"({"model":{},"types":{},"layers":{)", R"("#":{},)", "}}"),
         [](Input input) { quant::QConfig::from_json(text_of(input)); });
-    add("tflite, offsets", Bytes(kSize, 8), [](Input input) { import_tflite(input, "input"); });
+    tflite::test::FileSpec spec;
+    for (int i = 0; i < 20'000; ++i) spec.add({.shape = {1}});
+    add("tflite, tensors", spec.write(), [](Input input) { import_tflite(input, "input"); });
   }
 
-  // Messages without content, each of two bytes.
   void onnx() {
     const auto read = [](Input input) {
       const MemoryFile file(input);
@@ -184,15 +192,16 @@ class Files {
       while (std::ssize(graph.bytes) < kSize) graph.message(field, part);
       return test::Proto().integer(1, 8).message(7, graph).file();
     };
-    add("onnx, nodes", graph_of(1, {}), read);
-    add("onnx, tensors", graph_of(5, {}), read);
-    add("onnx, inputs", graph_of(11, {}), read);
-    test::Proto node;
-    while (std::ssize(node.bytes) < kSize) node.message(5, {});
-    add("onnx, attributes", graph_of(1, node), read);
-    test::Proto names;
-    while (std::ssize(names.bytes) < kSize) names.text(1, "");
-    add("onnx, names", graph_of(1, names), read);
+    const auto node_of = [](uint32_t field, const test::Proto& part) {
+      test::Proto node;
+      while (std::ssize(node.bytes) < kSize) node.message(field, part);
+      return node.text(4, "A");
+    };
+    add("onnx, nodes", graph_of(1, test::Proto().text(4, "A")), read);
+    add("onnx, tensors", graph_of(5, test::onnx_tensor("", 1, {0})), read);
+    add("onnx, inputs", graph_of(11, test::onnx_value("x", {-1})), read);
+    add("onnx, attributes", graph_of(1, node_of(5, test::onnx_attribute("a", int64_t{1}))), read);
+    add("onnx, names", graph_of(1, node_of(1, {})), read);
     add("onnx, extents",
         graph_of(5, test::Proto().text(1, std::string(static_cast<size_t>(kSize), '\1'))),
         read);

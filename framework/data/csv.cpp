@@ -159,7 +159,7 @@ void CsvTable::parse(const CsvOptions& options) {
     if (column.empty()) throw DataError(kCsv, path_, ": column ", c + 1, " has no name");
     columns_.push_back(std::move(column));
   }
-  by_name_.resize(width);
+  by_name_.resize(options.header ? width : 0);
   std::iota(by_name_.begin(), by_name_.end(), size_t{0});
   std::sort(by_name_.begin(), by_name_.end(), [&](size_t a, size_t b) {
     const int order = columns_[a].compare(columns_[b]);
@@ -187,6 +187,9 @@ void CsvTable::parse(const CsvOptions& options) {
 }
 
 size_t CsvTable::column_of(std::string_view name) const {
+  if (size_t number = 0; by_name_.empty() && parse_all(name, number) == std::errc() &&
+                         number < columns_.size() && columns_[number] == name)
+    return number;
   const auto found = std::lower_bound(
       by_name_.begin(), by_name_.end(), name, [&](size_t c, std::string_view text) {
         return columns_[c] < text;

@@ -58,7 +58,7 @@ class CsvTable {
 
   std::string path_;
   std::vector<std::string> columns_;
-  std::vector<size_t> by_name_;  // the columns, sorted by name
+  std::vector<size_t> by_name_;  // the columns, sorted by name; empty if their names are numbers
   int64_t rows_ = 0;
   std::string text_;          // text of all cells, one after the other
   std::vector<size_t> ends_;  // end of each cell in text_, without the header

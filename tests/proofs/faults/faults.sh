@@ -30,7 +30,7 @@ gcc -shared -fPIC -O1 -Wall -Wextra -o "$work/preload.so" "$here/preload.c" -ldl
 # failing FOLDER NUMBER ERRNO: a run in which one file call fails. Sets `status`.
 failing() {
   status=0
-  LD_PRELOAD=$work/preload.so FAULT_AT=$2 FAULT_ERRNO=$3 "$program" "$1" >"$work/log" 2>&1 || status=$?
+  { LD_PRELOAD=$work/preload.so FAULT_AT=$2 FAULT_ERRNO=$3 "$program" "$1" >"$work/log" || status=$?; } 2>/dev/null
 }
 # calls FOLDER: number of file calls of a run.
 calls() { LD_PRELOAD=$work/preload.so FAULT_COUNT=3 "$program" "$1" 3>&1 >/dev/null; }
@@ -50,7 +50,7 @@ while [[ $(latest "$work/part") -lt 6 ]]; do
   rm -rf "$work/part"
   mkdir "$work/part"
   at=$((at + 5))
-  LD_PRELOAD=$work/preload.so FAULT_AT=$at FAULT_ERRNO=kill "$program" "$work/part" >/dev/null 2>&1 || true
+  { LD_PRELOAD=$work/preload.so FAULT_AT=$at FAULT_ERRNO=kill "$program" "$work/part" >/dev/null || true; } 2>/dev/null
 done
 mkdir "$work/new"
 wrong=0 faults=0 refused=0 killed=0

@@ -4,6 +4,7 @@
 #include <string.h>
 #define $PARAMETERS$ const uint8_t *input, output_type *output, void *scratch
 #define $ARGUMENTS$ input, output, scratch
+#define $INPUT$ input
 #define $OUTPUT$ output
 #define $FROM$ input
 #define $FILE$ <stddef.h>
