@@ -41,7 +41,7 @@ void diagnose_model(const DiagnoseFlags& options) {
   const int64_t count = samples.data->size;
   if (model.kind == Model::Kind::kFloat) {
     describe(model, samples);
-    quant::prepare_ptq(*model.network, examples_of(model), config);
+    prepare(*model.network, model, config, false);
     model.kind = Model::Kind::kPrepared;
     constexpr int64_t kCalibration = 1024;
     quant::calibrate(*model.network, samples.loader(model, kCalibration, 64));

@@ -6,6 +6,8 @@
 #include "framework/core/error.hpp"
 #include "framework/core/random.hpp"
 #include "quant/export/c99/export_c99.hpp"
+#include "quant/export/onnx/export_onnx.hpp"
+#include "quant/export/onnx/qdq_differences.hpp"
 #include "tools/command.hpp"
 #include "tools/data.hpp"
 #include "tools/flags.hpp"
@@ -19,28 +21,32 @@ struct ExportOptions {
   ModelFlags model;
   DataFlags data;
   std::string to;
-  std::string output = ".";
+  std::string output;
   C99Options c99;
+  std::string input = "real";
+  std::string result = "real";
+  std::string layout = "nchw";
+  bool int4 = false;
   bool unpacked = false;
   int64_t test = 0;
   Budget budget;
   Common common;
 };
 
-/// Codes of the test's samples: of the data, or random ones.
-std::vector<uint8_t> test_codes(const ExportOptions& options, Model& model) {
+/// Codes of `count` samples: of the data, or random ones.
+std::vector<uint8_t> test_codes(const ExportOptions& options, Model& model, int64_t count) {
   const IntegerModel& integers = *model.integer;
   std::vector<uint8_t> codes;
   if (options.data.path.empty()) {
     Random random(1);
     for (size_t i = 0; i < integers.input_count(); ++i) {
-      for (int64_t k = 0; k < options.test * integers.input_shape(i).elements(); ++k)
+      for (int64_t k = 0; k < count * integers.input_shape(i).elements(); ++k)
         codes.push_back(static_cast<uint8_t>(random.below(256)));
     }
     return codes;
   }
   DataFlags data = options.data;
-  data.samples = options.test;
+  data.samples = count;
   const Samples samples(data, model);
   for (const Batch& batch : samples.loader(model)) {
     const Floats x = batch.input.floats();
@@ -50,6 +56,63 @@ std::vector<uint8_t> test_codes(const ExportOptions& options, Model& model) {
     integers.quantize_input({x.data(), n}, std::span(codes).subspan(begin));
   }
   return codes;
+}
+
+/// Throws: WrongCall if a flag is given that is for another form.
+void check_form(const ExportOptions& options) {
+  const bool is_c99 = options.to == "c99";
+  const bool has_integers = is_c99 || options.to == "onnx-exact" || options.to == "onnx-qdq";
+  const auto only = [&](bool given, const char* name, bool fits, const char* form) {
+    if (given && !fits) throw WrongCall(name, "is only for --to ", form);
+  };
+  only(options.test > 0, "--test", is_c99, "c99");
+  only(options.c99.name != C99Options{}.name, "--name", is_c99, "c99");
+  only(!options.c99.section.empty(), "--section", is_c99, "c99");
+  only(options.unpacked, "--unpacked", is_c99, "c99");
+  only(options.budget.given(), "--ram and --flash", is_c99, "c99");
+  only(options.int4, "--int4", options.to == "onnx-qdq", "onnx-qdq");
+  only(options.input != "real", "--onnx-input", has_integers && !is_c99, "onnx-exact and onnx-qdq");
+  only(options.result != "real",
+       "--onnx-output",
+       has_integers && !is_c99,
+       "onnx-exact and onnx-qdq");
+  only(options.layout != "nchw", "--onnx-layout", !is_c99, "onnx");
+  if (!is_c99 && options.output.empty())
+    throw WrongCall("--output", "is missing: the .onnx file to write");
+  if (!options.data.path.empty() && is_c99 && options.test == 0)
+    throw WrongCall("--data", "is for the samples of --test N");
+}
+
+void export_integers_to_onnx(const ExportOptions& options, Model& model) {
+  check_outputs({{"--output", options.output}}, {options.model.path, options.data.path});
+  model.integer = integers_of(model);
+  model.kind = Model::Kind::kInteger;
+  const bool is_qdq = options.to == "onnx-qdq";
+  const OnnxExportOptions form{
+      .form = is_qdq ? OnnxForm::kQdq : OnnxForm::kExact,
+      .input = options.input == "codes" ? OnnxInput::kCodes : OnnxInput::kReal,
+      .output = options.result == "integers"  ? OnnxOutput::kIntegers
+                : options.result == "classes" ? OnnxOutput::kClasses
+                                              : OnnxOutput::kReal,
+      .layout = options.layout == "nhwc" ? OnnxLayout::kChannelsLast : OnnxLayout::kChannelsFirst,
+      .int4_weights = options.int4};
+  Report report;
+  if (is_qdq) {
+    // Runtimes round these layers in floats: how many codes that changes is known beforehand.
+    constexpr int64_t kSamples = 64;
+    std::vector<std::vector<Cell>> rows;
+    for (const QdqDifference& layer :
+         qdq_differences(model.integer->program(), test_codes(options, model, kSamples))) {
+      rows.push_back(
+          {layer.layer, layer.codes, layer.different, percent(layer.share()), int64_t{layer.most}});
+    }
+    report.table("layers",
+                 {"layer", ">codes", ">codes_that_will_differ", ">share", ">by_at_most"},
+                 std::move(rows));
+  }
+  write_files([&] { export_onnx(model.integer->program(), options.output, form); });
+  report.list("files", {options.output});
+  print(report, options.common.json);
 }
 
 void export_to_c99(const ExportOptions& options, Model& model) {
@@ -69,10 +132,11 @@ void export_to_c99(const ExportOptions& options, Model& model) {
   const C99Sources sources = export_c99(program, options.c99);
   options.budget.check(sources.scratch_bytes, sources.table_bytes);
   std::string test;
-  if (options.test > 0) test = c99_test(program, test_codes(options, model), options.c99);
+  if (options.test > 0)
+    test = c99_test(program, test_codes(options, model, options.test), options.c99);
   write_files([&] { write_c99(options.output, sources, test); });
   Report report;
-  report.part("steps", "null", sources.plan);
+  report.note(sources.plan);
   report.fact("ram_bytes", sources.scratch_bytes);
   report.fact("flash_bytes", sources.table_bytes);
   std::vector<std::string> files;
@@ -86,12 +150,13 @@ void export_by(const ExportOptions& given) {
   options.common.apply();
   options.budget.check_call();
   options.c99.pack_weights = !options.unpacked;
-  const bool is_c99 = options.to == "c99";
-  if (!is_c99) throw DataError("--to", options.to, " is not in this version: there is c99");
-  if (!options.data.path.empty() && options.test == 0)
-    throw WrongCall("--data", "is for the samples of --test N");
+  check_form(options);
+  if (options.to == "onnx-float")
+    throw ExportError("--to",
+                      "onnx-float is not in this version: there are c99, onnx-exact, onnx-qdq");
+  if (options.to == "c99" && options.output.empty()) options.output = ".";
   Model model = open_model(options.model);
-  export_to_c99(options, model);
+  options.to == "c99" ? export_to_c99(options, model) : export_integers_to_onnx(options, model);
 }
 
 }  // namespace
@@ -101,7 +166,7 @@ Run export_model(CLI::App& line) {
   options->model.declare(line);
   flag(line, "--to", options->to, "c99|onnx-exact|onnx-qdq|onnx-float", "what to write")
       ->required();
-  flag(line, "--output", options->output, "FOLDER", "folder of the C files; the .onnx file");
+  flag(line, "--output", options->output, "FILE", "folder of the C files (default .); .onnx file");
   flag(line, "--name", options->c99.name, "NAME", "prefix of files and names in C");
   flag(line,
        "--test",
@@ -111,6 +176,22 @@ Run export_model(CLI::App& line) {
        "also write NAME_test.c, which compares N samples with the engine: of --data, or random");
   options->data.declare(line, false);
   flag(line, "--section", options->c99.section, "NAME", "linker section of the tables");
+  flag(line,
+       "--onnx-input",
+       options->input,
+       "real|codes",
+       "what the .onnx file takes: values as the data have them (default), or codes");
+  flag(line,
+       "--onnx-output",
+       options->result,
+       "real|integers|classes",
+       "what it gives: real outputs (default), their integers, or the class");
+  flag(line,
+       "--onnx-layout",
+       options->layout,
+       "nchw|nhwc",
+       "order of its images and signals (default nchw)");
+  line.add_flag("--int4", options->int4, "weights of 4 bits and fewer as int4, in onnx-qdq");
   line.add_flag("--unpacked", options->unpacked, "a byte for each weight of 4 bits or fewer, too");
   options->budget.declare(line);
   options->common.declare(line);

@@ -83,8 +83,7 @@ Network network_to_train(const FinetuneOptions& options,
   }
   describe(model, training);
   Network net = copy(*model.network);
-  const std::vector<Tensor> examples = examples_of(model);
-  quant::prepare_qat(net, examples, config);
+  prepare(net, model, config, true);
   return net;
 }
 
@@ -139,8 +138,10 @@ void finetune_model(const FinetuneOptions& options) {
                  {"--log", options.log},
                  {"--page", options.page}},
                 {options.model.path, options.data.path, options.test.path, options.bits.config});
-  if (!options.checkpoint.empty())
+  if (!options.checkpoint.empty()) {
+    check_folder(options.checkpoint);
     set_interrupt_hint("; the same call with --resume goes on from the last checkpoint");
+  }
   manual_seed(static_cast<uint64_t>(options.seed));
   Model model = open_model(options.model);
   if (model.kind == Model::Kind::kInteger)

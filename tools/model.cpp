@@ -15,6 +15,7 @@
 #include "layers/network/network_file.hpp"
 #include "layers/onnx/import_onnx.hpp"
 #include "quant/export/c99/export_c99.hpp"
+#include "quant/export/onnx/load_exported.hpp"
 #include "quant/import/tflite/import_tflite.hpp"
 #include "quant/lowering/convert.hpp"
 #include "quant/prepare/input_quantize.hpp"
@@ -131,6 +132,11 @@ Model open_model(const ModelFlags& flags) {
   if (!is_onnx && !(flags.shapes.empty() && flags.outputs.empty()))
     throw WrongCall(flags.shapes.empty() ? "--onnx-outputs" : "--onnx-shape",
                     "is only for .onnx files");
+  if (is_onnx && is_exported_onnx(flags.path))
+    return {.path = flags.path,
+            .format = "ONNX",
+            .kind = Model::Kind::kInteger,
+            .integer = load_exported_onnx(flags.path)};
   if (is_onnx) {
     Model model{.path = flags.path, .format = "ONNX"};
     model.network = std::make_unique<Network>(import_onnx(flags.path, onnx_options(flags)));
@@ -236,11 +242,27 @@ std::vector<Tensor> examples_of(const Model& model, Examples values, int64_t n) 
   return examples;
 }
 
+void prepare(Network& net, const Model& model, const quant::QConfig& config, bool will_train) {
+  const std::vector<Tensor> examples = examples_of(model);
+  try {
+    will_train ? quant::prepare_qat(net, examples, config)
+               : quant::prepare_ptq(net, examples, config);
+  } catch (const GraphError& error) {
+    if (model.format != "ONNX" ||
+        std::string_view(error.what()).find("integer form") == std::string::npos)
+      throw;
+    throw GraphError(
+        model.path,
+        error.what(),
+        "; if it is the last part of the network, --onnx-outputs NAME takes the values "
+        "before it as outputs");
+  }
+}
+
 Network prepared_copy(const Model& model, const quant::QConfig& config) {
   Network net = copy(*model.network);
-  const std::vector<Tensor> examples = examples_of(model, Examples::kRandom);
-  quant::prepare_ptq(net, examples, config);
-  quant::calibrate(net, examples);
+  prepare(net, model, config, false);
+  quant::calibrate(net, examples_of(model, Examples::kRandom));
   return net;
 }
 

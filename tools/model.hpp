@@ -76,6 +76,11 @@ std::vector<Tensor> examples_of(const Model& model,
                                 Examples values = Examples::kZero,
                                 int64_t n = 1);
 
+/// Prepares a network of this model for quantization: prepare_qat() if it will train, else
+/// prepare_ptq().
+/// Throws: what these throw; of an .onnx file, the message also says how to leave out its last part.
+void prepare(Network& net, const Model& model, const quant::QConfig& config, bool will_train);
+
 /// An independent copy of a float network, prepared by this configuration and calibrated with
 /// random values: what of a deployed network depends on shapes and bits only.
 /// Throws: what prepare_ptq() throws.

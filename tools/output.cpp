@@ -71,13 +71,11 @@ void Report::list(const std::string& name, std::vector<std::string> values) {
 }
 void Report::table(const std::string& name,
                    std::vector<std::string> columns,
-                   std::vector<std::vector<Cell>> rows) {
-  entries_.push_back({name, Table{std::move(columns), std::move(rows)}});
+                   std::vector<std::vector<Cell>> rows,
+                   std::optional<std::string> text) {
+  entries_.push_back({name, Table{std::move(columns), std::move(rows), std::move(text)}});
 }
-void Report::part(const std::string& name, std::string json, std::string text) {
-  entries_.push_back({name, Part{std::move(json), std::move(text)}});
-}
-void Report::note(std::string text) { entries_.push_back({"", Part{"", std::move(text)}}); }
+void Report::note(std::string text) { entries_.push_back({"", Table{{}, {}, std::move(text)}}); }
 
 std::string Report::text() const {
   TextStream stream;
@@ -101,12 +99,12 @@ std::string Report::text() const {
     if (any) stream << facts;
     if (i == entries_.size()) break;
     const Entry& entry = entries_[i++];
-    if (const auto* const part = std::get_if<Part>(&entry.value)) {
-      stream << part->text;
-      if (!part->text.empty() && part->text.back() != '\n') stream << '\n';
+    const Table& rows = std::get<Table>(entry.value);
+    if (rows.text) {
+      stream << *rows.text;
+      if (!rows.text->empty() && rows.text->back() != '\n') stream << '\n';
       continue;
     }
-    const Table& rows = std::get<Table>(entry.value);
     std::string kinds;
     std::vector<std::string> head;
     for (const std::string& column : rows.columns) {
@@ -126,7 +124,6 @@ std::string Report::text() const {
 }
 
 std::string Report::json() const {
-  // Texts of a verb are JSON already: they are put where a mark stands.
   JsonWriter json(nullptr, 2);
   json.object([&] {
     for (const Entry& entry : entries_) {
@@ -136,29 +133,21 @@ std::string Report::json() const {
           write(json, *cell);
         } else if (const auto* const list = std::get_if<std::vector<std::string>>(&entry.value)) {
           json.write(*list);
-        } else if (const auto* const rows = std::get_if<Table>(&entry.value)) {
+        } else {
+          const Table& rows = std::get<Table>(entry.value);
           json.list([&] {
-            for (const std::vector<Cell>& row : rows->rows) {
+            for (const std::vector<Cell>& row : rows.rows) {
               json.object([&] {
                 for (size_t i = 0; i < row.size(); ++i)
-                  json.member(column_name(rows->columns[i]), [&] { write(json, row[i]); });
+                  json.member(column_name(rows.columns[i]), [&] { write(json, row[i]); });
               });
             }
           });
-        } else {
-          json.write("@part " + entry.name);
         }
       });
     }
   });
-  std::string text = std::move(json).text();
-  for (const Entry& entry : entries_) {
-    const auto* const part = std::get_if<Part>(&entry.value);
-    if (part == nullptr || entry.name.empty()) continue;
-    const std::string mark = "\"@part " + entry.name + '"';
-    text.replace(text.find(mark), mark.size(), part->json);
-  }
-  return text + '\n';
+  return std::move(json).text() + '\n';
 }
 
 void print(std::string_view text) {
@@ -215,6 +204,13 @@ void write_files(const std::function<void()>& write) {
   };
   const Writing scope;
   write();
+}
+
+void check_folder(const std::string& path) {
+  namespace fs = std::filesystem;
+  fs::path existing = fs::absolute(path);
+  while (!fs::exists(existing) && existing.has_relative_path()) existing = existing.parent_path();
+  check_writable((existing / "step").string());
 }
 
 void check_outputs(const std::vector<std::pair<std::string, std::string>>& outputs,

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33,13 +34,12 @@ class Report {
   /// name: the JSON member; for people, "_" becomes a space.
   void fact(const std::string& name, Cell value);
   void list(const std::string& name, std::vector<std::string> values);
-  /// columns: names; of numbers, with a leading '>'.
+  /// columns: names; of numbers, with a leading '>'. text: what people see instead.
   void table(const std::string& name,
              std::vector<std::string> columns,
-             std::vector<std::vector<Cell>> rows);
-  /// A JSON text that people see as another text.
-  void part(const std::string& name, std::string json, std::string text);
-  /// A sentence that only people see.
+             std::vector<std::vector<Cell>> rows,
+             std::optional<std::string> text = {});
+  /// What only people see.
   void note(std::string text);
 
   std::string text() const;
@@ -49,14 +49,11 @@ class Report {
   struct Table {
     std::vector<std::string> columns;
     std::vector<std::vector<Cell>> rows;
-  };
-  struct Part {
-    std::string json;
-    std::string text;
+    std::optional<std::string> text{};
   };
   struct Entry {
     std::string name;  ///< empty: a note
-    std::variant<Cell, std::vector<std::string>, Table, Part> value;
+    std::variant<Cell, std::vector<std::string>, Table> value;
   };
   std::vector<Entry> entries_;
 };
@@ -78,5 +75,9 @@ void set_interrupt_hint(const char* hint);
 /// Throws: WrongCall naming both; DataError as check_writable(). Empty paths do not count.
 void check_outputs(const std::vector<std::pair<std::string, std::string>>& outputs,
                    const std::vector<std::string>& inputs);
+
+/// Checks that files can be written to a folder, which need not exist yet.
+/// Throws: DataError as check_writable().
+void check_folder(const std::string& path);
 
 }  // namespace quantrain::tools

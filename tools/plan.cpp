@@ -20,7 +20,6 @@ struct PlanOptions {
   Common common;
 };
 
-/// Throws: DataError after the report if the network cannot be converted.
 void add_plan(const quant::Plan& plan, Report& report) {
   std::vector<std::vector<Cell>> rows;
   for (const quant::PlanRow& row : plan.rows) {
@@ -33,20 +32,19 @@ void add_plan(const quant::Plan& plan, Report& report) {
                     row.folded,
                     row.reason});
   }
-  Report json;
-  json.table("rows",
-             {"layer",
-              "operation",
-              "kernel",
-              "weight_bits",
-              "output_bits",
-              "accumulator_bound",
-              "folded",
-              "reason"},
-             std::move(rows));
   TextStream text;
   text << plan;
-  report.part("layers", json.json(), std::move(text).str());
+  report.table("layers",
+               {"layer",
+                "operation",
+                "kernel",
+                "weight_bits",
+                "output_bits",
+                "accumulator_bound",
+                "folded",
+                "reason"},
+               std::move(rows),
+               std::move(text).str());
 }
 
 void add_size(const IntegerModel& integers, Report& report) {
@@ -68,7 +66,7 @@ void print_plan(const PlanOptions& options) {
                     model.description());
   Report report;
   if (model.kind == Model::Kind::kInteger) {
-    report.part("layers", "null", export_c99(model.integer->program()).plan);
+    report.note(export_c99(model.integer->program()).plan);
     add_size(*model.integer, report);
     print(report, options.common.json);
     const DeviceSize size = device_size(*model.integer);

@@ -56,10 +56,16 @@ void quantize_model(const QuantizeOptions& options) {
   if (judged) {
     report.fact("judged_by", parts.test_name);
     report.fact("samples", parts.test.data->size);
-    add_metrics(evaluate_model(model, parts.test.loader(model)), "float", report);
+    const Metrics metrics = evaluate_model(model, parts.test.loader(model));
+    add_metrics(metrics, "float", report);
+    const auto accuracy = metrics.find("accuracy");
+    if (accuracy != metrics.end() && accuracy->second < 0.5)
+      report.note(
+          "If the network does better elsewhere: say how its inputs were normalized "
+          "(--mean, --deviation, --range), and check the order of the classes.");
   }
   Network net = copy(*model.network);
-  quant::prepare_ptq(net, examples_of(model), config);
+  prepare(net, model, config, false);
   quant::calibrate(net,
                    parts.training.loader(
                        Form::kCodes, spread(parts.training.data->size, options.calibration), {}));

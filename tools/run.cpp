@@ -79,7 +79,8 @@ ArrayFile classes_of(const ArrayFile& outputs) {
   return file;
 }
 
-void run_model(const RunOptions& options) {
+void run_model(const RunOptions& given) {
+  RunOptions options = given;
   options.common.apply();
   const std::string extension = std::filesystem::path(options.output).extension();
   if (!options.output.empty() && extension != ".npy" && extension != ".csv")
@@ -94,6 +95,10 @@ void run_model(const RunOptions& options) {
   const Samples samples(options.data, model);
   const DataLoader loader = samples.loader(model);
   const auto which = static_cast<size_t>(options.number);
+  if (options.as.empty()) {
+    const bool has_numbers = !samples.data->targets.empty() || samples.data->target_is_input;
+    options.as = model.outputs() > 1 && !has_numbers ? "classes" : "outputs";
+  }
   Report report;
   report.fact("samples", samples.data->size);
   ArrayFile file;
@@ -124,7 +129,6 @@ void run_model(const RunOptions& options) {
 
 Run run(CLI::App& line) {
   const auto options = std::make_shared<RunOptions>();
-  options->as = "classes";
   options->model.declare(line);
   options->data.declare(line);
   flag(line, "--output", options->output, "FILE", "where the results go: a .npy or a .csv");
@@ -132,7 +136,8 @@ Run run(CLI::App& line) {
        "--as",
        options->as,
        "classes|outputs|integers",
-       "what to write: the class of each sample (default), real outputs, or the outputs' integers");
+       "what to write: the class of each sample (default, if there are several scores), real "
+       "outputs, or the outputs' integers");
   flag(line, "--number", options->number, 0, 63, "which output, if the model has several");
   options->common.declare(line);
   example(line, "  quantrain run model.safetensors --data images/ --output classes.csv");

@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "framework/core/random.hpp"
 #include "framework/data/npy.hpp"
 #include "framework/integer/integer_model.hpp"
 #include "tests/tools/program.hpp"
@@ -63,7 +64,9 @@ TEST_CASE("info, plan and bench work on every kind of model", "[tools]") {
     CHECK(info.at("flash_bytes").get<int64_t>() > 0);
     CHECK(info.at("layers").size() > 3);
     CHECK(info.at("inputs")[0].at("shape").size() == 3);
-    CHECK(json_of("plan " + kind.path).at("ram_bytes") == info.at("ram_bytes"));
+    const Json plan = json_of("plan " + kind.path);
+    CHECK(plan.at("ram_bytes") == info.at("ram_bytes"));
+    if (kind.has_layers) CHECK(plan.at("layers").size() > 3);
     const Json times = json_of("bench " + kind.path + " --batch 1,2 --threads 1,2 --calls 1");
     CHECK(times.at("calls").size() == 4);
     CHECK_FALSE(times.at("layers").empty());
@@ -166,6 +169,33 @@ TEST_CASE("a table is read by its columns, and words are classes", "[tools]") {
   CHECK(json_of("run mlp.net --data table.csv --target kind").contains("accuracy"));
 }
 
+TEST_CASE("an autoencoder is judged by its own input, and numbers by columns", "[tools]") {
+  std::vector<float> rows;
+  Random random(3);
+  for (int i = 0; i < 24 * 24; ++i) rows.push_back(random.uniform(-1.0f, 1.0f));
+  test::write_bytes(bench().at("rows.npy"), test::npy("<f4", "(24, 24)", test::bytes_of(rows)));
+  const std::string both = test::kExports + "autoencoder.onnx --data rows.npy --target input";
+  CHECK(json_of("run " + both + " --output y.npy").at("mse").get<double>() > 0.0);
+  CHECK(read_npy(bench().at("y.npy")).shape == Shape{24, 24});
+  const Json result = json_of("quantize " + both + " --output auto.safetensors");
+  CHECK_THAT(result.at("mse_integer").get<double>(),
+             Catch::Matchers::WithinRel(result.at("mse_float").get<double>(), 0.05));
+  runs("finetune " + both + " --steps 2", 0);
+  // One column for each of the outputs.
+  runs("run " + test::kExports +
+           "mlp.onnx --data table.csv --target a,b,c --columns a,b,c,d,e,f,g,h,i",
+       0);
+}
+
+TEST_CASE("a part that has no integer form can be left out", "[tools]") {
+  const std::string lenet = test::kExports + "lenet.onnx";
+  const Ended ended = runs("plan " + lenet, 1);
+  CHECK_THAT(ended.err, test::ContainsSubstring("log_softmax has no integer form"));
+  CHECK_THAT(ended.err, test::ContainsSubstring("--onnx-outputs NAME"));
+  CHECK(json_of("plan " + lenet + " --onnx-outputs " + "/fc2/Gemm_output_0").at("convertible") ==
+        true);
+}
+
 TEST_CASE("mean and deviation are kept in what quantize writes", "[tools]") {
   const std::string means = " --mean 0.25 --deviation 0.5";
   runs("quantize float.safetensors --data big/png --output m.safetensors --network m.net" + means,
@@ -192,6 +222,22 @@ TEST_CASE("export writes C that computes the engine's integers", "[tools]") {
     INFO(ended.err);
     CHECK_THAT(ended.out, test::ContainsSubstring("5 of 5 equal"));
   }
+}
+
+TEST_CASE("an exported .onnx file is the same integer model", "[tools]") {
+  const Json before = json_of("info integer.safetensors");
+  for (const std::string form : {"exact", "qdq"}) {
+    const std::string file = form + ".onnx";
+    runs("export integer.safetensors --to onnx-" + form + " --output " + file, 0);
+    Json after = json_of("info " + file);
+    CHECK(after.at("layers") == before.at("layers"));
+    const Json same = json_of("compare prepared.safetensors " + file + " --data big/idx");
+    for (const Json& layer : same.at("layers")) CHECK(layer.at("signal_to_noise").is_null());
+  }
+  const Json layers =
+      json_of("export prepared.safetensors --to onnx-qdq --output x.onnx --data big/png")
+          .at("layers");
+  CHECK_FALSE(layers.empty());
 }
 
 TEST_CASE("finetune learns, goes on from a checkpoint, and writes log and curves", "[tools]") {
