@@ -58,6 +58,17 @@ class GraphBuilder {
                        const std::vector<int64_t>& dims,
                        std::vector<uint8_t> bytes,
                        std::string_view what);
+  /// A constant of this name, or one like it if it is taken.
+  template <class T>
+  std::string named_constant(const std::string& name,
+                             const std::vector<int64_t>& dims,
+                             const std::vector<T>& values) {
+    const auto* const first = reinterpret_cast<const uint8_t*>(values.data());
+    const std::string taken = take_name(name);
+    graph_.initializers.push_back(
+        make_tensor(taken, element_type<T>(), dims, {first, first + values.size() * sizeof(T)}));
+    return taken;
+  }
   template <class T>
   std::string scalar(T value, std::string_view what = "constant") {
     return constant<T>({}, {value}, what);

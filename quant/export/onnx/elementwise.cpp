@@ -20,7 +20,7 @@ std::string difference(onnx::GraphBuilder& graph, const std::string& x, int32_t 
 
 // docs/quantization.md (11)
 void exact_add(Export& out, const integer::QuantizedAdd& op, const std::vector<int>& x, int y) {
-  const Form form = common_form(out, x, form_of(out.program.value(y).shape));
+  const Form form = out.values.common_form(x, form_of(out.program.value(y).shape));
   std::string sum;
   Shift shift{.dims = {}, .shift = {op.shift}, .bound = 0, .offset = 0, .y = op.y};
   for (size_t i = 0; i < x.size(); ++i) {
@@ -38,10 +38,13 @@ void exact_add(Export& out, const integer::QuantizedAdd& op, const std::vector<i
 std::pair<Form, Form> mul_forms(const Export& out, const integer::QuantizedMul& op, int a, int b) {
   const Form& form = out.values.first_form(a);
   const bool is_image =
-      form.channels_first && form.dims[0] == op.channels && form.dims[1] * form.dims[2] == op.rows;
-  if (is_image) return {form, image_form(1, 1, op.channels)};
+      form.channels_first && form.dims[0] == op.channels && form.pixels() == op.rows;
+  if (is_image) {
+    Form factors{.dims = std::vector<int64_t>(form.dims.size(), 1), .channels_first = true};
+    return {form, factors.with_channels(op.channels)};
+  }
   if (op.rows > 1) return {{.dims = {op.rows, op.channels}}, {.dims = {1, op.channels}}};
-  const Form both = common_form(out, {a, b}, {.dims = {op.channels}});
+  const Form both = out.values.common_form({a, b}, {.dims = {op.channels}});
   return {both, both};
 }
 

@@ -8,42 +8,16 @@ namespace quantrain::onnx_export {
 namespace {
 
 using integer::Value;
+using onnx::channel_dims;
 using onnx::ElementType;
-
-/// "input", or "input0", "input1", ... if there are several.
-std::string end_name(const char* what, size_t i, size_t count) {
-  return count == 1 ? what : what + std::to_string(i);
-}
-
-/// How an input or output is held, and its extents in the file.
-struct End {
-  Form form;
-  std::vector<int64_t> dims;
-  bool is_turned = false;  ///< channels first
-};
-
-End end_of(const Value& value, OnnxLayout layout) {
-  const Shape& s = value.shape;
-  const bool turns = layout == OnnxLayout::kChannelsFirst && (s.rank() == 3 || s.rank() == 2);
-  if (!turns) return {.form = form_of(s), .dims = form_of(s).dims};
-  if (s.rank() == 3)
-    return {.form = image_form(s[0], s[1], s[2]), .dims = {s[2], s[0], s[1]}, .is_turned = true};
-  return {.form = image_form(s[0], 1, s[1]), .dims = {s[1], s[0]}, .is_turned = true};
-}
-
-/// The extents of a constant for each channel.
-std::vector<int64_t> channel_dims(const End& end, size_t channels) {
-  if (channels == 1) return {};
-  std::vector<int64_t> dims(end.is_turned ? end.dims.size() : 1, 1);
-  dims[0] = static_cast<int64_t>(channels);
-  return dims;
-}
+using onnx::end_form;
+using onnx::end_name;
 
 /// The codes of raw values.
-std::string encode(Export& out, const Value& value, const End& end, std::string x) {
+std::string encode(Export& out, const Value& value, const Form& form, std::string x) {
   const QParams& params = *value.params;
   if (!value.features.empty()) {
-    const std::vector<int64_t> dims = channel_dims(end, value.features.scale.size());
+    const std::vector<int64_t> dims = channel_dims(form, value.features.size());
     x = out.graph.node("Sub",
                        {x, out.graph.constant<float>(dims, value.features.offset, "offset")});
     x = out.graph.node("Div", {x, out.graph.constant<float>(dims, value.features.scale, "scale")});
@@ -57,7 +31,7 @@ std::string encode(Export& out, const Value& value, const End& end, std::string 
   return clamped(out.graph, codes, params.type.qmin() + offset, params.type.qmax() + offset);
 }
 
-std::string reals(Export& out, const Value& value, const End& end, const std::string& x) {
+std::string reals(Export& out, const Value& value, const Form& form, const std::string& x) {
   if (value.is_codes()) {
     const QParams& params = *value.params;
     return out.graph.node(
@@ -68,22 +42,22 @@ std::string reals(Export& out, const Value& value, const End& end, const std::st
   }
   // In double, as the engine: float32 would round the scale and the accumulator.
   const std::string scale =
-      out.graph.constant<double>(channel_dims(end, value.scale.size()), value.scale, "scale");
+      out.graph.constant<double>(channel_dims(form, std::ssize(value.scale)), value.scale, "scale");
   const std::string wide = cast(out.graph, x, ElementType::kDouble);
   return cast(out.graph, out.graph.node("Mul", {wide, scale}), ElementType::kFloat);
 }
 
 // The lowest index of the largest.   docs/quantization.md (12)
-std::string classes(Export& out, const Value& value, const End& end, std::string x) {
+std::string classes(Export& out, const Value& value, const Form& form, std::string x) {
   const std::vector<int32_t> factors = integer::class_factors(value);
   if (factors.size() > 1) {
     x = cast(out.graph, x, ElementType::kInt64);
     const std::vector<int64_t> wide(factors.begin(), factors.end());
     x = out.graph.node(
         "Mul",
-        {x, out.graph.constant<int64_t>(channel_dims(end, wide.size()), wide, "comparable")});
+        {x, out.graph.constant<int64_t>(channel_dims(form, std::ssize(wide)), wide, "comparable")});
   }
-  const int64_t axis = end.is_turned ? 1 : std::ssize(end.dims);
+  const int64_t axis = form.channels_first ? 1 : std::ssize(form.dims);
   return out.graph.node("ArgMax", {x}, {{"axis", axis}, {"keepdims", int64_t{0}}});
 }
 
@@ -118,15 +92,12 @@ void add_inputs(Export& out, const OnnxExportOptions& options) {
   const std::vector<int>& ids = out.program.inputs;
   for (size_t i = 0; i < ids.size(); ++i) {
     const Value& value = out.program.value(ids[i]);
-    const End end = end_of(value, options.layout);
+    const Form form = end_form(value.shape, options.layout);
     const std::string name = out.graph.take_name(end_name("input", i, ids.size()));
     out.graph.set_scope(name);
     const bool is_real = options.input == OnnxInput::kReal;
-    out.graph.input(name, is_real ? ElementType::kFloat : ElementType::kUint8, end.dims);
-    std::string codes = is_real ? encode(out, value, end, name) : name;
-    // [N, C, L] is held as [N, C, L, 1].
-    if (end.form.dims.size() != end.dims.size()) codes = reshape(out.graph, codes, end.form.dims);
-    out.values.set(ids[i], end.form, codes);
+    out.graph.input(name, is_real ? ElementType::kFloat : ElementType::kUint8, form.dims);
+    out.values.set(ids[i], form, is_real ? encode(out, value, form, name) : name);
   }
 }
 
@@ -134,24 +105,23 @@ void add_outputs(Export& out, const OnnxExportOptions& options) {
   const std::vector<int>& ids = out.program.outputs;
   for (size_t i = 0; i < ids.size(); ++i) {
     const Value& value = out.program.value(ids[i]);
-    const End end = end_of(value, options.layout);
+    const Form form = end_form(value.shape, options.layout);
     const std::string name = out.graph.take_name(end_name("output", i, ids.size()));
     out.graph.set_scope(name);
-    std::string x = out.values.get(ids[i], end.form);
-    if (end.form.dims.size() != end.dims.size()) x = reshape(out.graph, x, end.dims);
-    std::vector<int64_t> dims = end.dims;
+    std::string x = out.values.get(ids[i], form);
+    std::vector<int64_t> dims = form.dims;
     ElementType type = ElementType::kFloat;
     switch (options.output) {
       case OnnxOutput::kReal:
-        if (!out.reals.contains(ids[i])) x = reals(out, value, end, x);
+        if (!out.reals.contains(ids[i])) x = reals(out, value, form, x);
         break;
       case OnnxOutput::kIntegers: type = integer_type(value); break;
       case OnnxOutput::kClasses:
         if (dims.empty())
           throw ExportError("onnx", value.name, " has one number for each sample, and no classes");
         type = ElementType::kInt64;
-        x = classes(out, value, end, x);
-        dims.erase(end.is_turned ? dims.begin() : dims.end() - 1);
+        x = classes(out, value, form, x);
+        dims.erase(form.channels_first ? dims.begin() : dims.end() - 1);
         break;
     }
     out.graph.node("Identity", {x}, {}, name);

@@ -31,13 +31,4 @@ void add_exact(Export& out, const integer::Step& step) {
   std::visit(Exact{out, step.inputs, step.output}, step.operation);
 }
 
-Form common_form(const Export& out, const std::vector<int>& values, const Form& otherwise) {
-  const Form& form = out.values.first_form(values[0]);
-  if (!form.channels_first) return otherwise;
-  for (const int id : values) {
-    if (!out.values.has(id, form)) return otherwise;
-  }
-  return form;
-}
-
 }  // namespace quantrain::onnx_export

@@ -6,10 +6,15 @@
 #include <vector>
 
 #include "framework/integer/program.hpp"
+#include "layers/onnx/forms.hpp"
 #include "layers/onnx/graph_builder.hpp"
-#include "quant/export/onnx/values.hpp"
 
 namespace quantrain::onnx_export {
+
+using onnx::add_reshape;
+using onnx::Form;
+using onnx::form_of;
+using onnx::image_form;
 
 /// How an initializer holds the weights of a step, for load_exported_onnx().
 enum class WeightOrder {
@@ -28,7 +33,7 @@ struct StoredWeights {
 struct Export {
   const integer::Program& program;
   onnx::GraphBuilder& graph;
-  Values& values;
+  onnx::HeldValues& values;
   int64_t opset;
   bool int4_weights = false;
   std::vector<StoredWeights> weights{};
@@ -53,7 +58,5 @@ std::vector<int8_t> ordered_weights(const SharedArray<int8_t>& weights,
                                     WeightOrder order);
 /// The forms of a multiplication's operands, which broadcast to each other.
 std::pair<Form, Form> mul_forms(const Export& out, const integer::QuantizedMul& op, int a, int b);
-/// An image form that all values have in a tensor; else the program's order with these dims.
-Form common_form(const Export& out, const std::vector<int>& values, const Form& otherwise);
 
 }  // namespace quantrain::onnx_export

@@ -39,7 +39,7 @@ onnx::Model onnx_model(const integer::Program& program, const OnnxExportOptions&
   model.operator_sets = {{"", opset(options)}};
   model.ir_version = ir_version(opset(options));
   onnx::GraphBuilder graph;
-  Values values(program, graph);
+  onnx::HeldValues values(program.values.size(), graph);
   Export out{.program = program,
              .graph = graph,
              .values = values,

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "framework/integer/program.hpp"
+#include "layers/onnx/forms.hpp"
 #include "layers/onnx/model.hpp"
 
 // An integer network as an .onnx file. layers/onnx/export_onnx.hpp exports networks of floats.
@@ -29,12 +30,6 @@ enum class OnnxOutput {
   kReal,      ///< float32: the reals that IntegerModel::run() gives
   kIntegers,  ///< uint8 codes, as stored, or int32 accumulators
   kClasses,   ///< int64: the index of the largest element along the channels
-};
-
-/// In which order images and signals enter and leave.
-enum class OnnxLayout {
-  kChannelsFirst,  ///< [N, C, H, W] and [N, C, L], as in PyTorch
-  kChannelsLast,   ///< [N, H, W, C] and [N, L, C], as in this library
 };
 
 struct OnnxExportOptions {

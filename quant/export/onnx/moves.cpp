@@ -43,8 +43,7 @@ void exact_lookup(Export& out, const integer::QuantizedLookup& op, int x, int y)
   std::vector<int32_t> first;
   for (int64_t c = 0; c < channels; ++c)
     first.push_back(static_cast<int32_t>(c * integer::QuantizedLookup::kCodes));
-  const std::vector<int64_t> dims =
-      is_image ? std::vector<int64_t>{channels, 1, 1} : std::vector<int64_t>{channels};
+  const std::vector<int64_t> dims = onnx::channel_dims(form, channels);
   const std::string codes = cast(out.graph, out.values.get(x, form), ElementType::kInt32);
   const std::string at =
       out.graph.node("Add", {codes, out.graph.constant<int32_t>(dims, first, "tables")});
@@ -59,10 +58,8 @@ void exact_concat(Export& out,
                   int y) {
   // Images are joined along their channels as they are.
   const Form first = out.values.first_form(x[0]);
-  bool are_images = first.channels_first && first.dims[1] * first.dims[2] == op.rows;
-  const auto image = [&](size_t i) {
-    return image_form(first.dims[1], first.dims[2], op.parts[i].run);
-  };
+  bool are_images = first.channels_first && first.pixels() == op.rows;
+  const auto image = [&](size_t i) { return first.with_channels(op.parts[i].run); };
   for (size_t i = 0; are_images && i < x.size(); ++i) are_images = out.values.has(x[i], image(i));
   std::vector<std::string> parts;
   for (size_t i = 0; i < x.size(); ++i) {
@@ -74,8 +71,8 @@ void exact_concat(Export& out,
       parts.back() = look_up(out.graph, parts.back(), {table.begin(), table.end()});
   }
   const int64_t axis = are_images ? 1 : 2;
-  const Form form = are_images ? image_form(first.dims[1], first.dims[2], op.row_length())
-                               : Form{{op.rows, op.row_length()}};
+  const Form form =
+      are_images ? first.with_channels(op.row_length()) : Form{{op.rows, op.row_length()}};
   out.values.set(y, form, out.graph.node("Concat", parts, {{"axis", axis}}));
 }
 

@@ -159,13 +159,13 @@ struct Qdq {
       return op.rows == 1 ? Form{{columns}} : Form{{op.rows, columns}};
     };
     std::string codes = out.values.get(x[0], form(op.inputs));
-    if (op.rows > 1) codes = reshape(out.graph, codes, {op.inputs}, -1);
+    if (op.rows > 1) codes = add_reshape(out.graph, codes, {op.inputs}, -1);
     std::vector<std::string> inputs = operands(
         out, op.product, s, x[0], *scales, WeightOrder::kTransposed, {op.outputs, op.inputs});
     inputs.insert(inputs.begin(), dequantized(out, x[0], codes));
     std::string result = out.graph.node("Gemm", inputs, {{"transB", int64_t{1}}});
     if (op.product.output) result = quantized(out, y, result, op.product.output->y);
-    if (op.rows > 1) result = reshape(out.graph, result, {op.rows, op.outputs}, -1);
+    if (op.rows > 1) result = add_reshape(out.graph, result, {op.rows, op.outputs}, -1);
     out.values.set(y, form(op.outputs), result);
     if (!op.product.output) out.reals.insert(y);
     return true;
@@ -173,7 +173,7 @@ struct Qdq {
 
   bool operator()(const integer::QuantizedAdd& op) const {
     if (!is_pair_sum(out.program, step)) return false;
-    const Form form = common_form(out, x, form_of(out.program.value(y).shape));
+    const Form form = out.values.common_form(x, form_of(out.program.value(y).shape));
     const std::string sum =
         out.graph.node("Add", {dequantized(out, x[0], form), dequantized(out, x[1], form)});
     out.values.set(y, form, quantized(out, y, sum, op.y));

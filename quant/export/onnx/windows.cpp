@@ -43,14 +43,14 @@ void exact_max_pool(Export& out, const integer::QuantizedMaxPool2d& op, int x, i
 void exact_avg_pool(Export& out, const integer::QuantizedAvgPool2d& op, int x, int y) {
   const kernels::Conv2dShape& s = op.shape;
   const std::string image = out.values.get(x, input_image(s));
-  const std::string channels = s.c == 1 ? image : reshape(out.graph, image, {1, s.h, s.w}, -1);
+  const std::string channels = s.c == 1 ? image : add_reshape(out.graph, image, {1, s.h, s.w}, -1);
   const std::vector<uint8_t> ones(static_cast<size_t>(s.kh * s.kw), 1);
   std::string sum = out.graph.node("ConvInteger",
                                    {channels,
                                     out.graph.constant<uint8_t>({1, 1, s.kh, s.kw}, ones, "ones"),
                                     out.graph.scalar(static_cast<uint8_t>(op.zero_x))},
                                    window_attributes(s));
-  if (s.c > 1) sum = reshape(out.graph, sum, {s.c, s.oh(), s.ow()}, -1);
+  if (s.c > 1) sum = add_reshape(out.graph, sum, {s.c, s.oh(), s.ow()}, -1);
   Requantize r{
       .dims = {s.oh(), s.ow()}, .m0 = {}, .shift = {}, .bound = 255 * s.kh * s.kw, .y = op.y};
   const std::vector<int64_t> rows = integer::counts_along(s.h, s.kh, s.stride_h, s.pad_h, s.oh());

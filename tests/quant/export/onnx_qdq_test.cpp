@@ -13,29 +13,6 @@
 namespace quantrain::quant::test {
 namespace {
 
-/// A program of one step of another one.
-integer::Program only_step(const integer::Program& program, size_t i) {
-  const integer::Step& step = program.steps[i];
-  integer::Program only;
-  integer::Step copy = step;
-  copy.inputs.clear();
-  std::map<int, int> ids;
-  for (const int id : step.inputs) {
-    if (!ids.contains(id)) {
-      ids[id] = static_cast<int>(only.values.size());
-      only.inputs.push_back(ids[id]);
-      only.values.push_back(program.value(id));
-      only.values.back().features = {};
-    }
-    copy.inputs.push_back(ids[id]);
-  }
-  copy.output = static_cast<int>(only.values.size());
-  only.values.push_back(program.value(step.output));
-  only.outputs = {copy.output};
-  only.steps = {copy};
-  return only;
-}
-
 /// How often the optimized graph has each operator.
 std::map<std::string, int> operators(const std::string& path) {
   std::map<std::string, int> count;
