@@ -118,7 +118,8 @@ async function time(session, inputs, calls) {
           if (test.name) {
             const more = test.classes ? describe(test, outputs) : '';
             const took = test.time ? `, ${await time(session, inputs, test.time)} us for a sample` : '';
-            console.log(`${test.name} (${level}): ${count} of ${of} values differ${more}${took}`);
+            const counts = test.by === undefined ? `${count} of ${of} values differ` : `${of} values`;
+            console.log(`${test.name} (${level}): ${counts}${more}${took}`);
           }
         }
       } catch (error) {
