@@ -1,0 +1,134 @@
+#include <algorithm>
+#include <functional>
+
+#include "framework/core/error.hpp"
+#include "layers/onnx/reader.hpp"
+#include "layers/onnx/writer.hpp"
+#include "quant/export/onnx/export_onnx.hpp"
+#include "quant/export/onnx/load_exported.hpp"
+#include "tests/catch.hpp"
+#include "tests/framework/integer/programs.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace quantrain::quant::test {
+namespace {
+
+using quantrain::test::TemporaryFolder;
+
+std::string& metadata_of(onnx::Model& model, const std::string& key) {
+  const auto entry = std::find_if(
+      model.metadata.begin(), model.metadata.end(), [&](const auto& m) { return m.first == key; });
+  REQUIRE(entry != model.metadata.end());
+  return entry->second;
+}
+
+/// Loads an exported program whose file was changed.
+IntegerModel load_changed(const std::function<void(onnx::Model&)>& change) {
+  const TemporaryFolder folder;
+  onnx::Model model = onnx_model(integer::test::every_operation());
+  change(model);
+  onnx::write_model(folder / "changed.onnx", model);
+  return load_exported_onnx(folder / "changed.onnx");
+}
+
+}  // namespace
+
+TEST_CASE("an exported program is loaded again with the same hash and metadata", "[quant][onnx]") {
+  const TemporaryFolder folder;
+  integer::Program every = integer::test::every_operation();
+  every.metadata["classes"] = "cat, dog";
+  for (const OnnxExportOptions& options :
+       {OnnxExportOptions{},
+        OnnxExportOptions{.form = OnnxForm::kQdq},
+        OnnxExportOptions{.form = OnnxForm::kQdq, .int4_weights = true},
+        OnnxExportOptions{.input = OnnxInput::kCodes, .output = OnnxOutput::kIntegers},
+        OnnxExportOptions{.layout = OnnxLayout::kChannelsLast, .all_steps = true}}) {
+    export_onnx(every, folder / "every.onnx", options);
+    CHECK(is_exported_onnx(folder / "every.onnx"));
+    CHECK(load_exported_onnx(folder / "every.onnx").program() == every);
+    for (uint64_t seed = 0; seed < 5; ++seed) {
+      const integer::Program program = integer::test::random_program(seed);
+      export_onnx(program, folder / "random.onnx", options);
+      CHECK(load_exported_onnx(folder / "random.onnx").program() == program);
+    }
+  }
+}
+
+TEST_CASE("an exported file that was changed is refused", "[quant][onnx]") {
+  CHECK_NOTHROW(load_changed([](onnx::Model&) {}));
+  CHECK_NOTHROW(load_changed([](onnx::Model& m) { m.graph.nodes[3].name = "another name"; }));
+  const char* const changed = "the graph is not the one that its metadata describe";
+  // A weight, a constant, an operator, a wire, the number of outputs.
+  QUANTRAIN_CHECK_ERROR(load_changed([](onnx::Model& m) {
+                          for (onnx::StoredTensor& t : m.graph.initializers) {
+                            if (t.name != "conv/weight") continue;
+                            std::vector<uint8_t> bytes(t.bytes.view.begin(), t.bytes.view.end());
+                            bytes[7] = static_cast<uint8_t>(bytes[7] == 128 ? 129 : 128);
+                            t = onnx::make_tensor(t.name, t.type, t.dims, bytes);
+                          }
+                        }),
+                        DataError,
+                        changed);
+  QUANTRAIN_CHECK_ERROR(
+      load_changed([](onnx::Model& m) { m.graph.nodes[4].op_type = "Sub"; }), DataError, changed);
+  QUANTRAIN_CHECK_ERROR(load_changed([](onnx::Model& m) {
+                          m.graph.nodes[4].inputs[0] = m.graph.nodes[0].outputs[0];
+                        }),
+                        DataError,
+                        changed);
+  QUANTRAIN_CHECK_ERROR(
+      load_changed([](onnx::Model& m) { m.graph.outputs.pop_back(); }), DataError, changed);
+  QUANTRAIN_CHECK_ERROR(
+      load_changed([](onnx::Model& m) { metadata_of(m, "quantrain.hash")[0] ^= 1; }),
+      DataError,
+      changed);
+}
+
+TEST_CASE("metadata of an exported file are not trusted", "[quant][onnx]") {
+  QUANTRAIN_CHECK_ERROR(
+      load_changed([](onnx::Model& m) { m.metadata.clear(); }), DataError, "did not write it");
+  const auto replace = [](const std::string& from, const std::string& to) {
+    return [=](onnx::Model& m) {
+      for (const char* key : {"quantrain.export", "quantrain.program"}) {
+        std::string& text = metadata_of(m, key);
+        const size_t at = text.find(from);
+        if (at != std::string::npos) text.replace(at, from.size(), to);
+      }
+    };
+  };
+  CHECK_NOTHROW(load_changed(replace("\"form\"", "\"form\"")));
+  for (const auto& [from, to] : {std::pair{"\"form\":0", "\"form\":2"},
+                                 {"\"format\":{", "\"format\":["},
+                                 {"quantrain-integer", "something else"},
+                                 {"conv/weight", "no weight"},
+                                 {"conv/weight", "conv/bias"},
+                                 {"\"order\":0", "\"order\":1"},
+                                 {"\"step\":1", "\"step\":2"},
+                                 {"\"bits\":4", "\"bits\":9"},
+                                 {"\"I32\"", "\"F32\""},
+                                 {"\"1.bias\":[", "\"1.bias\":[99999999999,"},
+                                 {"\"1.bias\":[", "\"1.bias\":[7,"},
+                                 {"\"values\":[", "\"values\":[7,"}}) {
+    INFO(from << " becomes " << to);
+    CHECK_THROWS_AS(load_changed(replace(from, to)), Error);
+  }
+}
+
+TEST_CASE("a written model is read as it was", "[quant][onnx]") {
+  const onnx::Model model = onnx_model(integer::test::every_operation());
+  const std::string bytes = onnx::model_bytes(model, "here");
+  const auto* const first = reinterpret_cast<const uint8_t*>(bytes.data());
+  const onnx::Model again = onnx::parse_model({first, bytes.size()}, "here");
+  CHECK(onnx::model_bytes(again, "here") == bytes);
+  CHECK(again.metadata == model.metadata);
+  CHECK(again.producer_version == model.producer_version);
+
+  onnx::Model wrong = model;
+  wrong.metadata.emplace_back("name", "\xff");
+  QUANTRAIN_CHECK_ERROR(onnx::model_bytes(wrong, "here"), ExportError, "not UTF-8");
+  const TemporaryFolder folder;
+  CHECK_THROWS_AS(onnx::write_model(folder / "wrong.onnx", wrong), ExportError);
+  CHECK(folder.files() == 0);
+}
+
+}  // namespace quantrain::quant::test
