@@ -12,6 +12,8 @@
 #include "layers/onnx/fold_arithmetic.hpp"
 
 namespace quantrain::onnx {
+// Handlers of import_*.cpp have the same names.
+namespace constants {
 namespace {
 
 using Dims = std::vector<int64_t>;
@@ -397,20 +399,21 @@ const std::map<std::string, Fold>& folds() {
 }
 
 }  // namespace
+}  // namespace constants
 
 bool is_foldable(const std::string& op_type) {
-  return op_type == "Split" || folds().contains(op_type);
+  return op_type == "Split" || constants::folds().contains(op_type);
 }
 
 std::vector<ConstantPtr> fold(const Node& node,
                               const std::vector<ConstantPtr>& inputs,
                               int64_t opset,
                               FoldBudget& budget) {
-  const Folding folding{node, inputs, opset, budget};
+  const constants::Folding folding{node, inputs, opset, budget};
   for (const ConstantPtr& input : inputs) budget.take(input == nullptr ? 0 : input->elements());
-  if (node.op_type == "Split") return split(folding);
+  if (node.op_type == "Split") return constants::split(folding);
   if (node.op_type == "Identity" && folding.has(0)) return {inputs[0]};
-  return {std::make_shared<const Constant>(folds().at(node.op_type)(folding))};
+  return {std::make_shared<const Constant>(constants::folds().at(node.op_type)(folding))};
 }
 
 ConstantPtr fold_shape(const Node& node, const std::vector<Extent>& shape) {
