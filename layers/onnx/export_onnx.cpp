@@ -100,7 +100,10 @@ class GraphExport {
       const Tensor& output = recorded_.outputs()[i];
       const int id = id_of(output, recorded_.producer(output));
       if (id < 0) throw ExportError("onnx", "output ", i, " does not depend on the input");
-      const Form form = end_form(NodeExport::sample_of(output), options_.layout);
+      const Shape sample = NodeExport::sample_of(output);
+      Form form = end_form(sample, options_.layout);
+      // Other values of this rank are no signals.
+      if (sample.rank() == 2 && !values_.first_form(id).channels_first) form = form_of(sample);
       const std::string name = graph_.take_name(names.outputs[i]);
       graph_.set_scope(name);
       graph_.node("Identity", {values_.get(id, form)}, {}, name);

@@ -17,9 +17,10 @@ struct OnnxFloatOptions {
 /// What the network computes in evaluation mode, as an ONNX model of operator set 13. Any module
 /// will do: its operations are recorded on the examples, batches [N, ...], whose shapes are those
 /// of the file; the number of samples is open. Weights have the names of parameters and ONNX's
-/// order of axes; nodes have the names of layers. The file takes what the layers take: of an input
-/// with features, z of (20). Runtimes sum in other orders, so results agree to about 1e-6 of their
-/// size. import_onnx() makes the same network of the file.
+/// order of axes; nodes have the names of layers. An output [N, L, C] has its channels first only
+/// if a layer for signals computes it. The file takes what the layers take: of an input with
+/// features, z of (20). Runtimes sum in other orders, so results agree to about 1e-6 of their size.
+/// import_onnx() makes the same network of a file with channels first.
 /// Throws: ExportError that lists each operation that has no form, with the layers that use it, or
 /// if an operation mixes samples, or the network is prepared for quantization: export what
 /// convert() gives; what record_graph() throws.

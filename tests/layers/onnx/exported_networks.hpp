@@ -41,8 +41,8 @@ class ImageArithmetic : public Module {
     const Tensor scaled = y * scale_ - one_ + y * channels;
     const Tensor joined = concat({scaled, y + plane_, x}, 3);
     const Tensor moved = take(slice(joined, 3, {.begin = 8, .step = -2}), 2, {3, 0, 0, 1});
-    return sum(transpose(pad(moved, {0, 1, 0, 0}, {0, 0, 2, 0}, 0.5f), {0, 3, 1, 2}), 2, false) /
-           one_;
+    const Tensor padded = pad(moved, {0, 1, 0, 0}, {0, 0, 2, 0}, 0.5f);
+    return sum(sum(transpose(padded, {0, 3, 1, 2}), 3, false), 2, false) / one_;
   }
 
  private:

@@ -3,8 +3,6 @@
 #include "tests/framework/integer/programs.hpp"
 #include "tests/quant/export/onnx_run.hpp"
 
-// Tests with the tag [onnx_runtime] need Node and ONNX Runtime: ctest runs them where both are
-// installed.
 namespace quantrain::quant::test {
 
 TEST_CASE("ONNX Runtime computes the engine's integers of every step of random programs",

@@ -24,6 +24,7 @@ std::map<std::string, int> operators(const std::string& path) {
 
 TEST_CASE("ONNX Runtime fuses QuantizeLinear and DequantizeLinear to integer kernels",
           "[.][onnx_runtime]") {
+  if (onnx_runtime() != "onnxruntime-node") return;  // others do not write optimized graphs
   std::map<std::string, int> all;
   for (uint64_t seed = 0; seed < 12; ++seed) {
     RandomNetwork network = random_network(seed);

@@ -18,7 +18,8 @@
 #include "tests/quant/random_network.hpp"
 #include "tests/temporary_folder.hpp"
 
-// Runs exported networks with ONNX Runtime.
+// Runs exported networks with ONNX Runtime. Tests that use this have the tag [onnx_runtime], which
+// hides them: ctest runs them where Node and the package are installed.
 namespace quantrain::quant::test {
 
 /// npm's package that runs the files: QUANTRAIN_ORT, or onnxruntime-node.
