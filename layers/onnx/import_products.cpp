@@ -113,6 +113,7 @@ void conv(NodeImport& n) {
                         .dilation = {windows.dilation[0], windows.dilation[1]}});
   }
   y.step = importer.add(importer.step_name(n.node, n.node.inputs[1]), std::move(layer), {x.step});
+  importer.note_weights(y.step, n.node.inputs[1]);
   if (absorbed != nullptr) importer.absorb(*absorbed, y);
   n.give(std::move(y));
 }
@@ -152,6 +153,7 @@ void product_along(NodeImport& n,
       importer.add(importer.step_name(n.node, weight_name),
                    std::make_shared<Linear>(tensor_of({outputs, inputs}, weight), bias_of(bias)),
                    {x.step});
+  importer.note_weights(y.step, weight_name);
   if (!keeps_axis) y.axes.erase(y.axes.begin() + axis);
   if (absorbed != nullptr) importer.absorb(*absorbed, y);
   n.give(std::move(y));

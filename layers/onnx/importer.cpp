@@ -31,12 +31,22 @@ bool all_constant(const NodeImport& import) {
 /// Whether the node gives the shape of its input, which need not be a constant.
 bool is_shape(const Node& node) { return node.op_type == "Shape" || node.op_type == "Size"; }
 
+/// Whether quant/import/onnx, which this folder may not use, reads the node.
+bool is_quantized(const Node& node) {
+  const std::string& type = node.op_type;
+  return type == "QuantizeLinear" || type == "DequantizeLinear" || type.starts_with("QLinear") ||
+         (!node.domain.empty() &&
+          (type == "QGemm" || type == "Quant" || type == "BipolarQuant" || type == "Trunc"));
+}
+
 }  // namespace
 
 Importer::Importer(const Model& model,
                    const std::map<std::string, std::vector<int64_t>>& shapes,
-                   int64_t described_constants)
+                   int64_t described_constants,
+                   HandlerTable own)
     : model_(model),
+      own_(std::move(own)),
       opset_(model.opset()),
       budget_(std::clamp(described_constants, int64_t{0}, int64_t{1} << 40), model.file_bytes) {
   for (const StoredTensor& tensor : model.graph.initializers) initializers_[tensor.name] = &tensor;
@@ -88,6 +98,7 @@ void Importer::add_input(const ValueInfo& info, const std::vector<int64_t>* shap
   } catch (const Refusal&) {
     fail("has a shape that overflows");
   }
+  all_values_ += product({dims.begin() + 1, dims.end()});
   value.step = take_name(info.name, true);
   value.storage = std::make_shared<Storage>(Storage{value.axes, false});
   values_[info.name] = value;
@@ -144,10 +155,10 @@ void Importer::import_node(size_t index) {
         throw Refusal{"its output " + std::to_string(i)};
     }
   } catch (const Refusal& refusal) {
-    refuse(node, refusal.reason);
+    refused_.add(node, refusal.reason);
     import.outputs.clear();
   } catch (const ShapeError& error) {
-    refuse(node, error.what());
+    refused_.add(node, error.what());
     import.outputs.clear();
   }
   import.outputs.resize(node.outputs.size(), lost_value());
@@ -156,12 +167,22 @@ void Importer::import_node(size_t index) {
   }
 }
 
+const Handler* Importer::handler(const Node& node) const {
+  const bool is_own = !node.domain.empty();
+  const HandlerTable& table = is_own ? own_ : handlers();
+  const auto found = table.find(is_own ? node.domain + "." + node.op_type : node.op_type);
+  return found == table.end() ? nullptr : &found->second;
+}
+
 void Importer::check_known(const NodeImport& import) const {
   const Node& node = import.node;
-  if (!node.domain.empty())
+  const bool is_known = handler(node) != nullptr;
+  if (!is_known && is_quantized(node))
+    throw Refusal{"of a quantized network, which quant::import_quantized_onnx() reads"};
+  if (!node.domain.empty() && !is_known)
     throw Refusal{"of the domain " + node.domain + ", which is not ONNX's own"};
   const bool folds = all_constant(import) && is_foldable(node.op_type);
-  if (!folds && !is_shape(node) && !handlers().contains(node.op_type)) throw Refusal{""};
+  if (!folds && !is_shape(node) && !is_known) throw Refusal{""};
 }
 
 void Importer::compute(NodeImport& import) {
@@ -177,9 +198,13 @@ void Importer::compute(NodeImport& import) {
     return;
   }
   if (!all_constant(import)) {
-    handlers().at(node.op_type)(import);
-    for (const Value& y : import.outputs)
-      largest_value_ = std::max(largest_value_, atoms_.size(flat(y.axes)));
+    (*handler(node))(import);
+    for (const Value& y : import.outputs) {
+      constexpr int64_t kMostSum = int64_t{1} << 62;  // the sum does not overflow
+      const int64_t elements = std::min(atoms_.size(flat(y.axes)), kMostSum);
+      largest_value_ = std::max(largest_value_, elements);
+      all_values_ = std::min(all_values_, kMostSum - 1) + std::min(elements, kMostSum - 1);
+    }
     return;
   }
   if (!is_foldable(node.op_type)) throw Refusal{"of constants, which is not computed"};
@@ -189,23 +214,8 @@ void Importer::compute(NodeImport& import) {
     import.outputs.push_back(constant_value(std::move(folded)));
 }
 
-void Importer::refuse(const Node& node, const std::string& reason) {
-  const std::string kind = node.domain.empty() ? node.op_type : node.domain + "." + node.op_type;
-  const std::string what = reason.empty() ? kind : kind + " (" + reason + ")";
-  refused_[what].push_back(node.name.empty() ? node.label() : node.name);
-}
-
 void Importer::report() const {
-  constexpr size_t kMostNames = 8;
-  std::string list;
-  for (const auto& [what, names] : refused_) {
-    list += "\n  " + what + ": ";
-    list += names.size() == 1 ? "1 use, " : std::to_string(names.size()) + " uses, ";
-    for (size_t i = 0; i < std::min(names.size(), kMostNames); ++i)
-      list += (i == 0 ? "" : ", ") + names[i];
-    if (names.size() > kMostNames) list += ", ...";
-  }
-  throw DataError("onnx", model_.path, ": uses what quantrain has no layer for:", list);
+  throw DataError("onnx", model_.path, ": uses what quantrain has no layer for:", refused_.list());
 }
 
 void Importer::finish_outputs() {
@@ -282,7 +292,7 @@ std::vector<int64_t> NodeImport::integers(size_t input,
   return node.get(attribute, std::move(otherwise));
 }
 
-const std::map<std::string, Handler>& handlers() {
+const HandlerTable& handlers() {
   static const HandlerTable table = [] {
     HandlerTable all;
     add_products(all);

@@ -14,10 +14,16 @@
 #include "layers/network/network.hpp"
 #include "layers/onnx/layout.hpp"
 #include "layers/onnx/model.hpp"
+#include "layers/onnx/refused_nodes.hpp"
 
 namespace quantrain::onnx {
 
 class Importer;
+struct NodeImport;
+
+/// Adds the steps of a node, and gives its outputs.
+using Handler = std::function<void(NodeImport&)>;
+using HandlerTable = std::map<std::string, Handler>;
 
 /// One node while it is imported: its inputs, and where its outputs go.
 struct NodeImport {
@@ -47,10 +53,12 @@ struct NodeImport {
 /// constants, and calls the handler of each other node, which adds steps.
 class Importer {
  public:
-  /// shapes, described_constants: as in OnnxOptions.
+  /// shapes, described_constants: as in OnnxOptions. own: handlers of the caller's own operators,
+  /// by "domain.type".
   Importer(const Model& model,
            const std::map<std::string, std::vector<int64_t>>& shapes = {},
-           int64_t described_constants = int64_t{1} << 20);
+           int64_t described_constants = int64_t{1} << 20,
+           HandlerTable own = {});
 
   /// Walks all nodes that the outputs need. Throws: DataError that lists everything that cannot be
   /// imported.
@@ -119,8 +127,14 @@ class Importer {
   NetworkParts& parts() { return parts_; }
   const std::vector<Value>& network_inputs() const { return network_inputs_; }
   const std::vector<Value>& network_outputs() const { return network_outputs_; }
+  /// The values whose numbers became the weights of steps, by step.
+  const std::map<std::string, std::string>& weights() const { return weights_; }
+  /// Says that a value's numbers became the weights of a step.
+  void note_weights(const std::string& step, const std::string& value) { weights_[step] = value; }
   /// Elements of a sample of the largest value.
   int64_t largest_value() const { return largest_value_; }
+  /// Elements of a sample of all values together.
+  int64_t all_values() const { return all_values_; }
 
  private:
   /// The name, or one like it if it is taken.
@@ -137,12 +151,15 @@ class Importer {
   void check_known(const NodeImport& import) const;
   /// Gives a node its outputs. Throws: Refusal, ShapeError.
   void compute(NodeImport& import);
-  void refuse(const Node& node, const std::string& reason);
   [[noreturn]] void report() const;
   void finish_outputs();
   void finish_inputs();
 
+  /// The node's handler; null if there is none.
+  const Handler* handler(const Node& node) const;
+
   const Model& model_;
+  HandlerTable own_;
   int64_t opset_;
   int64_t declared_batch_ = 1;
   FoldBudget budget_;
@@ -156,18 +173,18 @@ class Importer {
   std::set<size_t> absorbed_;
   const Node* current_ = nullptr;
   int64_t largest_value_ = 0;
+  int64_t all_values_ = 0;
   std::set<std::string> names_;         // of inputs, steps and tensors
   std::map<std::string, int> repeats_;  // of a name, the last number that was appended
   std::set<std::string> groups_;        // paths that have steps below them
   NetworkParts parts_;
-  std::map<std::string, std::vector<std::string>> refused_;  // what, and the nodes
+  std::map<std::string, std::string> weights_;
+  RefusedNodes refused_;
 };
 
-using Handler = std::function<void(NodeImport&)>;
 /// The handlers by operator, from the files import_*.cpp.
-const std::map<std::string, Handler>& handlers();
+const HandlerTable& handlers();
 
-using HandlerTable = std::map<std::string, Handler>;
 void add_products(HandlerTable& table);
 void add_pools(HandlerTable& table);
 void add_moves(HandlerTable& table);

@@ -115,10 +115,10 @@ inline Proto onnx_value(std::string_view name, const std::vector<int64_t>& dims)
 
 /// The parts of a model.
 struct OnnxParts {
-  std::vector<Proto> nodes;
-  std::vector<Proto> initializers;
-  std::vector<Proto> inputs;
-  std::vector<Proto> outputs;
+  std::vector<Proto> nodes{};
+  std::vector<Proto> initializers{};
+  std::vector<Proto> inputs{};
+  std::vector<Proto> outputs{};
   int64_t opset = 17;
   int64_t ir_version = 8;
 };
