@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "framework/arithmetic/stored.hpp"
 #include "framework/autograd/tensor_access.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/rounding.hpp"
@@ -115,6 +116,37 @@ InputForm input_form(const Tensor& example,
   return input;
 }
 
+/// Gives the layers of a form the types of these parameters.
+/// Throws: GraphError if a layer has no such slot.
+void set_types(const Survey& survey, const GivenParams& given, PreparedForm& form) {
+  const auto layer = [&](const std::string& path) -> LayerForm& {
+    for (LayerForm& entry : form.layers) {
+      if (entry.path == path) return entry;
+    }
+    form.layers.push_back({.path = path});
+    return form.layers.back();
+  };
+  const auto refuse = [](const std::string& path, const char* what) {
+    throw GraphError("prepare_given", "the layer \"", path, "\" ", what);
+  };
+  for (const auto& [path, params] : given.outputs) {
+    check_activation(params, path);
+    const auto ends = [name = path](const Site& site) { return site.last_path == name; };
+    if (std::none_of(survey.sites().begin(), survey.sites().end(), ends))
+      refuse(path, "ends no operation whose result is quantized");
+    layer(path).output = FakeQuantizeConfig{.type = params.type, .simulation = form.simulation};
+  }
+  for (const auto& [path, params] : given.weights) {
+    LayerForm& own = layer(path);
+    if (!own.weight) refuse(path, "has no weights to quantize");
+    own.weight->bits = params.type.bits;
+    own.weight->narrow = params.type.narrow;
+    own.weight->per_channel = params.axis == 0;
+    own.weight->scheme = QScheme::kSymmetric;
+    own.weight->estimator = Estimator::kClamped;
+  }
+}
+
 // Empties all slots of the network, unless they are to be kept. Allocates nothing when it does so.
 class PluggedSlots {
  public:
@@ -137,7 +169,8 @@ class PluggedSlots {
 void prepare(Module& net,
              const std::vector<Tensor>& examples,
              const QConfig& config,
-             Purpose purpose) {
+             Purpose purpose,
+             const GivenParams& given = {}) {
   const DefaultRounding rounding;
   check_examples(purpose == Purpose::kTraining ? "prepare_qat" : "prepare_ptq", examples);
   validate(config);
@@ -161,8 +194,12 @@ void prepare(Module& net,
         inputs[i], inputs.size() == 1 ? "input" : "input" + std::to_string(i), config.input_range));
   }
   for (const Site& site : survey.sites()) add_site(site, config, purpose, form);
+  set_types(survey, given, form);
   PluggedSlots plugged_slots(net);
   fill_slots(net, form);
+  for (const auto& [path, params] : given.outputs)
+    output_quantizer(net, path).update_params(params);
+  for (const auto& [path, params] : given.weights) weight_quantizer(net, path).set_params(params);
   Refusals refusals;
   for (const NoIntegerForm& refused : without_integer_form(net, inputs)) {
     if (!survey.leaves_in_float(refused.layer)) refusals.keep(refused.error);
@@ -189,6 +226,14 @@ void prepare_ptq(Module& net, const Tensor& example, const QConfig& config) {
 
 void prepare_ptq(Module& net, const std::vector<Tensor>& examples, const QConfig& config) {
   prepare(net, examples, config, Purpose::kCalibration);
+}
+
+void prepare_given(Module& net,
+                   const std::vector<Tensor>& examples,
+                   QConfig config,
+                   const GivenParams& given) {
+  config.output_bits = 32;
+  prepare(net, examples, config, Purpose::kTraining, given);
 }
 
 }  // namespace quantrain::quant

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <map>
+#include <string>
+#include <vector>
+
 #include "layers/record_graph.hpp"
 #include "quant/prepare/prepared_form.hpp"
 #include "quant/prepare/qconfig.hpp"
@@ -38,5 +42,22 @@ void prepare_qat(Module& net, const std::vector<Tensor>& examples, const QConfig
 /// set_phase(net, Phase::kTraining) lets the ranges move.
 void prepare_ptq(Module& net, const Tensor& example, const QConfig& config);
 void prepare_ptq(Module& net, const std::vector<Tensor>& examples, const QConfig& config);
+
+/// Parameters that are known before anything is observed, such as those of a file. They never
+/// change.
+struct GivenParams {
+  std::map<std::string, QParams> outputs{};  ///< by the layer whose output slot gets them
+  std::map<std::string, QParams> weights{};  ///< by the layer with the weights
+};
+
+/// prepare_qat() with some parameters given. Their types replace those of the configuration. An
+/// output layer with weights that has none here gives its accumulators, whatever
+/// QConfig::output_bits says. A softmax with given parameters does not have the range [0, 1].
+/// Throws: as prepare_qat(); GraphError if a layer that is named has no such slot; QuantError if
+/// parameters are not valid. On an error, nothing is plugged in.
+void prepare_given(Module& net,
+                   const std::vector<Tensor>& examples,
+                   QConfig config,
+                   const GivenParams& given);
 
 }  // namespace quantrain::quant
