@@ -5,11 +5,11 @@
 cmake_minimum_required(VERSION 3.25)
 include(${CMAKE_CURRENT_LIST_DIR}/files.cmake)
 set(rooms framework/core framework/io framework/arithmetic framework/kernels framework/integer framework/autograd
-          framework/data framework/optim framework/metrics layers layers/network layers/onnx layers/training quant quant/observers quant/prepare quant/lowering quant/analysis
-          quant/import quant/export tools examples)
+          framework/data framework/optim framework/metrics layers layers/network layers/onnx layers/training quant quant/observers quant/prepare quant/import/onnx quant/lowering quant/analysis
+          quant/import/tflite quant/export tools examples)
 # These folders are called "rooms". A file may include headers of its own room and of the rooms before it in the list.
-# But optim may not include data; importers and exporters may include only their own room and the rooms up to
-# framework/integer, and exporters also layers/onnx, which writes files.
+# But optim may not include data; importers of integer networks and exporters may include only their own room
+# and the rooms up to framework/integer, and exporters also layers/onnx, which writes files.
 set(seen)
 foreach(room IN LISTS rooms)
   string(MAKE_C_IDENTIFIER ${room} id)
@@ -17,7 +17,7 @@ foreach(room IN LISTS rooms)
   set(seen_${id} ${seen})
 endforeach()
 list(REMOVE_ITEM seen_framework_optim framework/data)
-set(seen_quant_import ${seen_framework_integer} quant/import)
+set(seen_quant_import_tflite ${seen_framework_integer} quant/import/tflite)
 set(seen_quant_export ${seen_framework_integer} layers/onnx quant/export)
 # These folders may include every room and the folders named here, and no room may include them.
 set(seen_tests ${rooms} tests docs)
