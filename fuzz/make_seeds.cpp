@@ -22,6 +22,7 @@
 #include "tests/framework/integer/programs.hpp"
 #include "tests/layers/onnx/onnx_files.hpp"
 #include "tests/layers/onnx/onnx_networks.hpp"
+#include "tests/quant/import/quantized_onnx_files.hpp"
 #include "tests/quant/import/sample_files.hpp"
 
 namespace quantrain::fuzz {
@@ -213,6 +214,11 @@ void onnx_files(const Seeds& seeds) {
       .inputs = {onnx_value("x", {-1, 3})},
       .outputs = {onnx_value("y", {-1, 3})}};
   write(seeds / "huge_constant", onnx_model(parts));
+  write(seeds / "qdq", onnx_model(onnx_qdq_gemm()));
+  write(seeds / "qoperator", onnx_model(onnx_qoperator_matmul()));
+  write(seeds / "qonnx", onnx_model(onnx_qonnx()));
+  write(seeds / "qdq_image", onnx_model(onnx_qdq_image()));
+  write(seeds / "qoperator_image", onnx_model(onnx_qoperator_image()));
 }
 
 void checkpoints(const Seeds& seeds) {
