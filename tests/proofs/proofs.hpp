@@ -61,6 +61,13 @@ bool prove_determinism(const Subjects& subjects, const Training& training);
 /// most four times that of pairwise sums, or four units in the last place if that is more.
 bool prove_sums(int64_t most);
 
+/// Imports each file NAME.onnx of a folder that tests/proofs/quantized_peer.py wrote, converts it,
+/// and compares the codes of each layer with those in NAME: at most 0.1 % may differ, each by 1, if
+/// the layer gets the same codes. Then trains on for training.qat_epochs and converts again: the
+/// accuracy on the test images may fall by 0.5 %. Files of tests/proofs/qonnx_rules.py must give
+/// its results to 1e-5 of the largest, simulated in floats.
+bool prove_quantized(const std::string& folder, const Images& images, const Training& training);
+
 struct AccuracyOptions {
   Training training{.epochs = 3, .qat_epochs = 1, .limit = 0};
   std::vector<uint64_t> seeds{0, 1, 2, 3, 4};

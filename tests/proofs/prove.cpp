@@ -25,6 +25,7 @@ struct Flags {
   AccuracyOptions accuracy;
   ObserverOptions observers;
   std::vector<std::string> kinds{"images", "rare"};
+  std::string quantized;
 };
 
 constexpr int64_t kMany = 1'000'000'000;
@@ -84,6 +85,14 @@ void add_flags(CLI::App& app, Flags& flags) {
       *app.add_subcommand("determinism", "threads and instruction sets train the same model");
   add_training_flags(determinism, flags.training);
 
+  CLI::App& quantized = *app.add_subcommand(
+      "quantized", "quantized ONNX files have the codes of ONNX Runtime, and train on");
+  add_training_flags(quantized, flags.training);
+  quantized
+      .add_option("folder", flags.quantized, "what tests/proofs/quantized_peer.py wrote for --data")
+      ->required()
+      ->check(CLI::ExistingDirectory);
+
   CLI::App& accuracy = *app.add_subcommand(
       "accuracy", "QAT in integers against QAT in float; takes long, proves nothing by itself");
   add_training_flags(accuracy, flags.accuracy.training);
@@ -116,8 +125,8 @@ void add_flags(CLI::App& app, Flags& flags) {
 bool run(const CLI::App& app, const Flags& flags) {
   set_threads(flags.threads);
   const auto wanted = [&](const char* proof) {
-    const bool proves =
-        std::string_view(proof) != "accuracy" && std::string_view(proof) != "observers";
+    const std::string_view name = proof;
+    const bool proves = name != "accuracy" && name != "observers" && name != "quantized";
     return app.get_subcommands().empty() ? proves : app.got_subcommand(proof);
   };
   bool held = true;
@@ -138,6 +147,8 @@ bool run(const CLI::App& app, const Flags& flags) {
   if (wanted("parity"))
     held = prove_parity(subjects, flags.training, flags.bits, flags.every_layer) && held;
   if (wanted("determinism")) held = prove_determinism(subjects, flags.training) && held;
+  if (wanted("quantized"))
+    held = prove_quantized(flags.quantized, subjects.data[0], flags.training) && held;
   if (wanted("accuracy")) measure_accuracy(subjects, flags.accuracy);
   if (wanted("observers")) {
     ObserverOptions options = flags.observers;
