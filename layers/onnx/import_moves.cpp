@@ -326,16 +326,35 @@ void concat(NodeImport& n) {
   n.give(std::move(y));
 }
 
-/// Expand to the shape that the value has.
+/// Whether only an operator of two values reads the node's output, whose other operand has this
+/// shape: it repeats the elements itself.
+bool is_repeated_by_reader(const NodeImport& n, const std::vector<Extent>& shape) {
+  const std::string& output = n.node.outputs[0];
+  for (const char* const op_type : {"Add", "Sub", "Mul", "Div"}) {
+    const Node* const reader = n.importer.only_reader(output, op_type);
+    if (reader == nullptr) continue;
+    const Value other = n.importer.value(reader->inputs[reader->inputs[0] == output ? 1 : 0]);
+    return other.constant == nullptr && !other.is_lost && n.importer.shape(other) == shape;
+  }
+  return false;
+}
+
+/// Expand to the shape that the value has, or that the next operator makes of it, as in
+/// torch.nn.functional.normalize.
 void expand(NodeImport& n) {
   const Value& x = n.x();
   const std::vector<Extent> wanted = n.constant(1).extents();
-  const std::vector<Extent> shape = n.importer.shape(x);
+  std::vector<Extent> shape = n.importer.shape(x);
   if (wanted.size() > shape.size()) throw Refusal{"repeats elements"};
+  bool repeats = false;
   for (size_t i = 0; i < wanted.size(); ++i) {
-    const Extent& extent = shape[shape.size() - wanted.size() + i];
-    if (!(wanted[i] == Extent{1}) && !(wanted[i] == extent)) throw Refusal{"repeats elements"};
+    Extent& extent = shape[shape.size() - wanted.size() + i];
+    if (wanted[i] == Extent{1} || wanted[i] == extent) continue;
+    repeats = true;
+    if (!(extent == Extent{1})) throw Refusal{"to a shape that its input does not fit"};
+    extent = wanted[i];
   }
+  if (repeats && !is_repeated_by_reader(n, shape)) throw Refusal{"repeats elements"};
   n.give(x);
 }
 

@@ -112,6 +112,17 @@ class UNet(nn.Module):
         return torch.sigmoid(self.c(torch.cat([F.interpolate(b, scale_factor=2), a], 1)))
 
 
+class Normalized(nn.Module):
+    """A vector of length 1 for each position, as embeddings have."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Conv2d(2, 5, 3), nn.Linear(20, 3)
+
+    def forward(self, x):
+        return F.normalize(self.b(torch.flatten(F.normalize(self.a(x), dim=1), 1)), dim=1)
+
+
 def networks():
     yield "lenet", (2, 1, 16, 20), LeNet(), 13
     yield "ds_cnn", (2, 1, 13, 10), nn.Sequential(
@@ -134,6 +145,7 @@ def networks():
     yield "mlp", (3, 9), nn.Sequential(
         nn.Linear(9, 12), nn.GELU(), nn.Linear(12, 12), nn.SiLU(), nn.Linear(12, 8), nn.Softplus(),
         nn.Linear(8, 3)), 17
+    yield "normalized", (2, 2, 4, 4), Normalized(), 17
 
 
 def channels_last(x):

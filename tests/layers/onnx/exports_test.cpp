@@ -23,7 +23,7 @@ TEST_CASE("imported networks compute what PyTorch, which exported them, computes
           "[layers][onnx]") {
   const std::string folder = std::string(QUANTRAIN_TEST_DATA) + "/exports/";
   const nlohmann::json networks = nlohmann::json::parse(std::ifstream(folder + "networks.json"));
-  REQUIRE(networks.size() == 9);
+  REQUIRE(networks.size() == 10);
   const NoGrad no_grad;
   for (const auto& [name, vectors] : networks.items()) {
     CAPTURE(name);
