@@ -23,25 +23,6 @@ constexpr int64_t kPart = 64;
 // Values of an input that are kept for its percentiles, unless one row of each sample has more.
 constexpr int64_t kPercentileValues = 1 << 22;
 
-/// While it lives, the inputs refuse no values, because the report shall say which saturate.
-class SaturatingInputs {
- public:
-  explicit SaturatingInputs(Module& net) {
-    for (InputQuantize* input : Plugged(net).inputs) {
-      before_.emplace_back(input, input->outside());
-      input->set_outside(Outside::kSaturate);
-    }
-  }
-  ~SaturatingInputs() {
-    for (const auto& [input, outside] : before_) input->set_outside(outside);
-  }
-  SaturatingInputs(const SaturatingInputs&) = delete;
-  SaturatingInputs& operator=(const SaturatingInputs&) = delete;
-
- private:
-  std::vector<std::pair<InputQuantize*, Outside>> before_;
-};
-
 Module* module_at(Module& net, const std::string& path) {
   for (const NamedModule& entry : net.named_modules()) {
     if (entry.name == path) return entry.module;

@@ -9,7 +9,7 @@
 #include "layers/record_graph.hpp"
 #include "quant/analysis/findings.hpp"
 #include "quant/analysis/number_text.hpp"
-#include "quant/analysis/rescale.hpp"
+#include "quant/methods/rescale.hpp"
 #include "quant/prepare/prepare.hpp"
 #include "quant/prepare/scopes.hpp"
 
@@ -50,29 +50,6 @@ constexpr float kLargest = std::numeric_limits<float>::max();
 
 bool has_codes(const DataLoader& data) { return input_codes((*data.begin()).input) != nullptr; }
 
-std::unique_ptr<Module> float_copy(const Module& net, const Recipe& recipe) {
-  if (recipe.make == nullptr) throw GraphError("treat", "Recipe::make is null");
-  std::unique_ptr<Module> copy = recipe.make();
-  if (copy == nullptr) throw GraphError("treat", "Recipe::make returned null");
-  const auto copy_all = [](std::vector<NamedState> to, const std::vector<NamedState>& from) {
-    for (NamedState& entry : to) {
-      const auto same = std::find_if(from.begin(), from.end(), [&](const NamedState& other) {
-        return other.name == entry.name;
-      });
-      if (same == from.end()) {
-        throw GraphError("treat",
-                         "Recipe::make makes another network: the prepared one has no \"",
-                         entry.name,
-                         '"');
-      }
-      entry.copy_values(*same);
-    }
-  };
-  copy_all(copy->named_parameters(), net.named_parameters());
-  copy_all(copy->named_buffers(), net.named_buffers());
-  return copy;
-}
-
 /// One attempt: what is changed before the network is prepared again.
 class Attempt {
  public:
@@ -82,7 +59,7 @@ class Attempt {
         recipe_(recipe),
         treatment_(treatment),
         finding_(treatment.finding),
-        floats_(float_copy(net, recipe)),
+        floats_(float_copy(net, recipe, "treat")),
         config_(recipe.config),
         data_(data),
         calibration_(data) {}
@@ -106,6 +83,10 @@ class Attempt {
 
  private:
   const LayerDiagnosis& layer() const { return treatment_.before.layer(finding_.layer); }
+
+  Place place_at(const std::string& layer) const {
+    return place_of(net_, wiring_of(net_, (*given_.begin()).inputs()), layer);
+  }
 
   LayerConfig& settings() {
     const std::string type(net_.find(finding_.layer).type());
@@ -210,12 +191,12 @@ class Attempt {
     std::vector<float> offset;
     for (const Range& range : layer().channel_ranges)
       offset.push_back(0.5f * range.min + 0.5f * range.max);
-    shift_channels(*floats_, place_of(net_, treatment_.before, finding_.layer), offset);
+    shift_channels(*floats_, place_at(finding_.layer), offset);
     treatment_.done = "the middle of each channel moved into the next layer's bias";
   }
 
   void scale_operand() {
-    const Place place = place_of(net_, treatment_.before, finding_.operand);
+    const Place place = place_at(finding_.operand);
     const auto factor = static_cast<float>(std::exp2(finding_.bits_lost));
     scale_channels(
         *floats_, place, std::vector<float>(static_cast<size_t>(place.channels), factor));
@@ -233,7 +214,7 @@ class Attempt {
     const float enough = kEqualEnough * sorted[(sorted.size() - 1) / 2];
     std::vector<float> factor;
     for (const float value : largest) factor.push_back(value > enough ? enough / value : 1.0f);
-    scale_channels(*floats_, place_of(net_, treatment_.before, finding_.layer), factor);
+    scale_channels(*floats_, place_at(finding_.layer), factor);
     treatment_.done = "large channels divided, the weights that read them multiplied";
   }
 
@@ -241,7 +222,7 @@ class Attempt {
     std::vector<float> factor;
     for (const OutputDiagnosis& output : treatment_.before.outputs)
       factor.push_back(output.spread > 0.0 ? static_cast<float>(1.0 / output.spread) : 1.0f);
-    const Place place = place_of(net_, treatment_.before, finding_.layer);
+    const Place place = place_at(finding_.layer);
     if (static_cast<int64_t>(factor.size()) != place.channels)
       throw QuantError(finding_.layer, "gives only some of the network's outputs");
     scale_channels(*floats_, place, factor);
@@ -255,7 +236,7 @@ class Attempt {
       treatment_.done = "a range of most values (PercentileOptions)";
       return;
     }
-    const Place place = place_of(net_, treatment_.before, finding_.layer);
+    const Place place = place_at(finding_.layer);
     const Graph graph = record_graph(*floats_, (*data_.begin()).inputs());
     const GraphNode* made = nullptr;
     for (const GraphNode& node : graph.nodes()) {
@@ -334,7 +315,7 @@ std::vector<Treatment> treat(Module& net,
                              const Recipe& recipe,
                              const DiagnoseOptions& options) {
   std::vector<Treatment> all;
-  if (!report.findings.empty()) float_copy(net, recipe);  // a wrong recipe treats nothing
+  if (!report.findings.empty()) float_copy(net, recipe, "treat");  // a wrong recipe treats nothing
   for (const Finding& finding : report.findings) {
     try {
       all.push_back(treated(net, data, finding, report, recipe, options));

@@ -1,30 +1,13 @@
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "quant/analysis/diagnose.hpp"
-#include "quant/prepare/qconfig.hpp"
+#include "quant/analysis/recipe.hpp"
 
 namespace quantrain::quant {
-
-/// How to make a network again, to try something on it.
-struct Recipe {
-  /// Makes the network in float. Its values do not matter: treat() copies parameters and buffers of
-  /// the same names from the prepared network.
-  ///   .make = [] { return std::make_unique<Sequential>(my_network()); }
-  std::function<std::unique_ptr<Module>()> make;
-  QConfig config;  ///< with which the network was prepared
-  /// The data with another range of the input, such as
-  ///   .encode = [&](Range range) { return DataLoader{Dataset::from_floats(.., range, ..)}; }
-  /// Only needed where the advice is another range, and the data are codes. Values outside of the
-  /// range shall saturate.
-  std::function<DataLoader(Range)> encode = nullptr;
-  /// Trains the changed float network. Empty: no training.
-  std::function<void(Module&)> train = nullptr;
-};
 
 /// What became of a network after a finding's advice was followed.
 struct Treatment {

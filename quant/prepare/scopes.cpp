@@ -108,6 +108,17 @@ SlotScope::~SlotScope() {
   });
 }
 
+SaturatingInputs::SaturatingInputs(Module& net) {
+  for (InputQuantize* input : Plugged(net).inputs) {
+    before_.emplace_back(input, input->outside());
+    input->set_outside(Outside::kSaturate);
+  }
+}
+
+SaturatingInputs::~SaturatingInputs() {
+  for (const auto& [input, outside] : before_) input->set_outside(outside);
+}
+
 Calibration::Calibration(Module& net, CalibrationOptions options)
     : SlotScope(net, Kind::kCalibration, options.anew), evaluation_(net) {
   if (Plugged(net).empty()) refuse_unprepared(net);

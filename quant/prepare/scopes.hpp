@@ -108,6 +108,18 @@ class PartlyDeployedMode : SlotScope {
   EvaluationMode evaluation_;
 };
 
+/// While it lives, the network's inputs refuse no values: those out of range saturate.
+class SaturatingInputs {
+ public:
+  [[nodiscard]] explicit SaturatingInputs(Module& net);
+  ~SaturatingInputs();
+  SaturatingInputs(const SaturatingInputs&) = delete;
+  SaturatingInputs& operator=(const SaturatingInputs&) = delete;
+
+ private:
+  std::vector<std::pair<InputQuantize*, Outside>> before_;
+};
+
 struct CalibrationOptions {
   /// Whether ranges come from the values of this calibration alone. If false, all values that the
   /// observers saw before count, too: those of training and of earlier calibrations. A learned

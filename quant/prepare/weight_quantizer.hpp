@@ -43,6 +43,9 @@ class WeightQuantizer : public WeightSlot, public Phased {
   /// scale, so that the bias fits; this depends on the input's scale.   docs/quantization.md (5)
   QParams params() const;
   bool is_given() const { return given_.item() == 1; }
+  /// The layer's own weight and bias.
+  const Weights& own() const& { return own_; }
+  Weights own() const&& { return own_; }
   const WeightConfig& config() const& { return config_; }
   WeightConfig config() const&& { return config_; }
   const std::shared_ptr<Folding>& folding() const& { return folding_; }

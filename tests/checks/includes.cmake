@@ -5,7 +5,7 @@
 cmake_minimum_required(VERSION 3.25)
 include(${CMAKE_CURRENT_LIST_DIR}/files.cmake)
 set(rooms framework/core framework/io framework/arithmetic framework/kernels framework/integer framework/autograd
-          framework/data framework/optim framework/metrics layers layers/network layers/onnx layers/training quant quant/observers quant/prepare quant/import/onnx quant/lowering quant/analysis
+          framework/data framework/optim framework/metrics layers layers/network layers/onnx layers/training quant quant/observers quant/prepare quant/import/onnx quant/lowering quant/methods quant/analysis
           quant/import/tflite quant/export tools examples)
 # These folders are called "rooms". A file may include headers of its own room and of the rooms before it in the list.
 # But optim may not include data; importers of integer networks and exporters may include only their own room
