@@ -67,7 +67,7 @@ endif()
 # The listings of the guide are parts of these programs, and its pages show the error messages that they print.
 if(NOT QUANTRAIN_SANITIZE)
   set(programs)
-  foreach(program train quantize doctor whole onnx rows numbers pytorch quantized_onnx tflite weights tensors messages device)
+  foreach(program train quantize fewer_bits doctor whole onnx rows numbers pytorch quantized_onnx tflite weights tensors messages device)
     add_executable(guide_${program} ${PROJECT_SOURCE_DIR}/docs/guide/${program}.cpp)
     quantrain_compile_settings(guide_${program})
     target_compile_options(guide_${program} PRIVATE ${quantrain_test_optimization})
