@@ -98,10 +98,15 @@ void Importer::add_input(const ValueInfo& info, const std::vector<int64_t>* shap
   } catch (const Refusal&) {
     fail("has a shape that overflows");
   }
-  all_values_ += product({dims.begin() + 1, dims.end()});
+  count(product({dims.begin() + 1, dims.end()}));
   value.step = take_name(info.name, true);
   value.storage = std::make_shared<Storage>(Storage{value.axes, false});
   values_[info.name] = value;
+}
+
+void Importer::count(int64_t elements) {
+  constexpr int64_t kMostSum = int64_t{1} << 62;  // the sum of two does not overflow
+  all_values_ = std::min(all_values_ + std::min(elements, kMostSum - 1), kMostSum - 1);
 }
 
 std::vector<bool> Importer::needed() const {
@@ -200,10 +205,9 @@ void Importer::compute(NodeImport& import) {
   if (!all_constant(import)) {
     (*handler(node))(import);
     for (const Value& y : import.outputs) {
-      constexpr int64_t kMostSum = int64_t{1} << 62;  // the sum does not overflow
-      const int64_t elements = std::min(atoms_.size(flat(y.axes)), kMostSum);
+      const int64_t elements = atoms_.size(flat(y.axes));
       largest_value_ = std::max(largest_value_, elements);
-      all_values_ = std::min(all_values_, kMostSum - 1) + std::min(elements, kMostSum - 1);
+      count(elements);
     }
     return;
   }

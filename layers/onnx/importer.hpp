@@ -144,6 +144,8 @@ class Importer {
   std::optional<Value> reordered(const Value& x, const Groups& wanted);
   /// Whether the storage of a value can still become this.
   bool can_settle(const Value& x, const Groups& wanted) const;
+  /// Adds to all_values().
+  void count(int64_t elements);
   void add_input(const ValueInfo& info, const std::vector<int64_t>* shape);
   std::vector<bool> needed() const;
   void import_node(size_t index);

@@ -224,6 +224,20 @@ TEST_CASE("the import of networks of floats names the one of quantized networks"
                                             "quant::import_quantized_onnx() reads): 2 uses"));
 }
 
+TEST_CASE("a quantized ONNX file of large values is refused before it runs",
+          "[quant][import][onnx]") {
+  // The input has 3 elements, and each of the other values, quantized or not, 3 or 2.
+  CHECK_THROWS_AS(import_file(test::onnx_qdq_gemm(), {.most_elements = 8}), DataError);
+  CHECK_THROWS_WITH(import_file(test::onnx_qdq_gemm(), {.most_elements = 8}),
+                    test::ContainsSubstring("the values of a sample have 10 elements, more than "
+                                            "QuantizedOnnxOptions::most_elements, 8"));
+  // Inputs whose elements together are beyond int64.
+  OnnxParts parts = test::onnx_qdq_gemm();
+  for (int i = 0; i < (1 << 16); ++i)
+    parts.inputs.push_back(test::onnx_value("x" + std::to_string(i), {-1, int64_t{1} << 48}));
+  CHECK_THROWS_WITH(import_file(parts), test::ContainsSubstring("::most_elements"));
+}
+
 TEST_CASE("a value that two quantizers read in two ways is refused", "[quant][import][onnx]") {
   OnnxParts parts = test::onnx_qdq_gemm();
   test::add_qdq(parts, "h", "y2", 4.0f, 7);
