@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <tuple>
+#include <utility>
 
 #include "framework/arithmetic/quantize.hpp"
 #include "framework/core/rounding.hpp"
@@ -83,6 +85,34 @@ void dequantize_linear(Rewriter& r, const Node& n) {
   r.add_weights(n.outputs[0], r.origin_of(x), codes, params);
 }
 
+/// Codes from `least` to `most`: a type of fewer bits, a ReLU, or other bounds of the real value.
+void fewer_codes(Rewriter& r, const Node& n, QParams params, int64_t least, int64_t most) {
+  const std::string &x = input(n, 0), &y = n.outputs[0];
+  const int32_t zero = params.zero_point[0];
+  if (const std::optional<QType> type = find_type(least, most);
+      type && zero >= least && zero <= most) {
+    params.type = *type;
+    return r.quantize(r.real(r.source_of(x)), y, params);
+  }
+  if (least > most) throw Refusal{"with bounds between which there is no code"};
+  Node node;
+  node.name = n.name.empty() ? y : n.name;
+  node.inputs = {r.real(x)};
+  node.outputs = {y + "/real"};
+  if (least == zero && most == params.type.qmax()) {
+    node.op_type = "Relu";
+  } else {
+    node.op_type = "Clip";
+    for (const auto& [name, bound] :
+         {std::pair(y + "/least", least), std::pair(y + "/most", most)}) {
+      r.add_floats(name, {}, {params.scale[0] * static_cast<float>(bound - zero)});
+      node.inputs.push_back(name);
+    }
+  }
+  r.add(std::move(node));
+  r.quantize(y + "/real", y, params);
+}
+
 /// Clip of codes: fewer codes. Of floats: as ever.
 void clip(Rewriter& r, const Node& n) {
   const std::string& x = input(n, 0);
@@ -99,10 +129,9 @@ void clip(Rewriter& r, const Node& n) {
   if (const QParams* const own = r.params_of(x)) {
     check_bound(1);
     check_bound(2);
-    QParams params = *own;
-    const auto [least, most] = bounds(own->type.qmin(), own->type.qmax());
-    params.type = type_of(least, most);
-    return r.quantize(r.real(r.source_of(x)), n.outputs[0], params);
+    const QParams params = *own;
+    const auto [least, most] = bounds(params.type.qmin(), params.type.qmax());
+    return fewer_codes(r, n, params, least, most);
   }
   if (r.has_codes(x)) {
     check_bound(1);

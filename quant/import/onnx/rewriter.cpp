@@ -46,15 +46,14 @@ const std::string& input(const Node& node, size_t i) {
   return i < node.inputs.size() ? node.inputs[i] : kAbsent;
 }
 
-QType type_of(int64_t least, int64_t most) {
+std::optional<QType> find_type(int64_t least, int64_t most) {
   for (int bits = 2; bits <= 16; ++bits) {
     for (const QType type :
          {QType{bits, false, false}, QType{bits, true, false}, QType{bits, true, true}}) {
       if (type.qmin() == least && type.qmax() == most) return type;
     }
   }
-  throw Refusal{"codes from " + std::to_string(least) + " to " + std::to_string(most) +
-                ", which no number of bits from 2 to 16 has"};
+  return std::nullopt;
 }
 
 bool same_scale(const QParams& a, const QParams& b) {
@@ -124,7 +123,11 @@ QParams Rewriter::params(const std::string& scale, const std::string& zero, Elem
       throw Refusal{"another number of zero points than of scales"};
   }
   const auto [least, most] = range_of(type);
-  if (bits_of(type) <= 16) params.type = type_of(least, most);
+  if (bits_of(type) <= 16) {
+    const std::optional<QType> found = find_type(least, most);
+    if (!found) throw Refusal{"codes of the type " + std::string(name_of(type))};
+    params.type = *found;
+  }
   params.axis = params.scale.size() > 1 ? 0 : -1;
   return params;
 }
@@ -312,8 +315,17 @@ FloatGraph Rewriter::run() {
     }
   }
   if (!refused_.empty()) {
-    throw DataError(
-        "onnx", model_.path, ": is quantized in a way that is not read:", refused_.list());
+    const auto& metadata = model_.metadata;
+    const bool is_own = std::any_of(metadata.begin(), metadata.end(), [](const auto& entry) {
+      return entry.first.starts_with("quantrain.");
+    });
+    throw DataError("onnx",
+                    model_.path,
+                    ": is quantized in a way that is not read:",
+                    refused_.list(),
+                    is_own ? "\nThis library exported it: load_exported_onnx() makes its integer "
+                             "program again"
+                           : "");
   }
   finish();
   return std::move(result_);

@@ -4,6 +4,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -143,8 +144,8 @@ void add_qonnx(RewriteTable& table);
 
 /// Input i of a node; empty if it is absent.
 const std::string& input(const Node& node, size_t i);
-/// The type of these codes. Throws: Refusal if no QType has exactly these.
-QType type_of(int64_t least, int64_t most);
+/// The type that has exactly these codes, if there is one.
+std::optional<QType> find_type(int64_t least, int64_t most);
 /// Whether two values of codes mean the same, but for the codes that they may have.
 bool same_scale(const QParams& a, const QParams& b);
 /// For messages: "scale 0.1 zero point 3".

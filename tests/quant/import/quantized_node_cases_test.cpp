@@ -36,7 +36,8 @@ bool gives_expected(const std::string& name, bool choose_anew = false) {
   inputs.resize(1);
   const onnx::StoredTensor given = case_tensor(data + "input_0.pb");
   const onnx::StoredTensor expected = case_tensor(data + "output_0.pb");
-  quant::QuantizedOnnx imported = quant::import_quantized_model(std::move(model), {.choose_anew = choose_anew});
+  quant::QuantizedOnnx imported =
+      quant::import_quantized_model(std::move(model), {.choose_anew = choose_anew});
   const IntegerModel converted = quant::convert(imported.network, imported.network.example());
   // Cases have one channel or no image, so that both layouts are the same.
   const std::vector<float> x = onnx::floats_of(given), y = onnx::floats_of(expected);

@@ -97,9 +97,13 @@ TEST_CASE("a quantized ONNX file that cannot be kept is refused by name", "[quan
        [](OnnxParts& parts) {
          node_with(parts, "w").message(5, onnx_attribute("block_size", int64_t{2}));
        }},
-      {"codes from 0 to 12",
+      {"codes of the type bool",
        [](OnnxParts& parts) {
-         parts.initializers.push_back(test::onnx_u8("low", {}, {0}));
+         set_initializer(parts, "xd_z", test::onnx_bytes("xd_z", 9, {}, {1}));
+       }},
+      {"with bounds between which there is no code",
+       [](OnnxParts& parts) {
+         parts.initializers.push_back(test::onnx_u8("low", {}, {13}));
          parts.initializers.push_back(test::onnx_u8("high", {}, {12}));
          node_with(parts, "xd") = onnx_node("Clip", {"xd_q", "low", "high"}, {"xd_c"});
          parts.nodes.insert(parts.nodes.begin() + 4,

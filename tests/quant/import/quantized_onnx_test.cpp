@@ -162,6 +162,26 @@ TEST_CASE("signed codes of values stay, those of an input move by 128", "[quant]
   CHECK(test::values(imported.network(x)) == deployed(converted(imported), x));
 }
 
+TEST_CASE("bounds of codes are a ReLU, or bounds of the real values", "[quant][import][onnx]") {
+  const auto result = [](int low, int high) {
+    test::OnnxParts parts = test::onnx_qdq_gemm();
+    parts.initializers.push_back(test::onnx_u8("low", {}, {low}));
+    parts.initializers.push_back(test::onnx_u8("high", {}, {high}));
+    parts.nodes[3] = test::onnx_node("Clip", {"xd_q", "low", "high"}, {"xd_c"});
+    parts.nodes.insert(parts.nodes.begin() + 4,
+                       test::onnx_node("DequantizeLinear", {"xd_c", "xd_s", "xd_z"}, {"xd"}));
+    QuantizedOnnx imported = import_parts(parts);
+    CHECK(imported.report.is_complete());
+    return deployed(converted(imported), Tensor::from({1, 3}, std::vector<float>{1, -2, 3}));
+  };
+  // The codes {12, 6, 16} become {12, 10, 16}: the sums are 0.25 (1 + 9) + 1 = 3.5 and
+  // 0.5 (-4 - 381) - 3 = -195.5, which are 1.75 and -97.75 steps of 2.
+  CHECK(result(10, 255) == std::vector<float>{4, -196});
+  // They become {12, 6, 12}: 0.25 (1 - 4 + 3) + 1 = 1 and 0.5 (-4 - 10 - 127) - 3 = -73.5, 0.5 and
+  // -36.75 steps.
+  CHECK(result(0, 12) == std::vector<float>{2, -74});
+}
+
 TEST_CASE("codes are padded with a code", "[quant][import][onnx]") {
   test::OnnxParts parts = test::onnx_qoperator_image();
   const Tensor x = test::random_tensor({3, 3, 3, 1}, 1, -4.0f, 4.0f);
@@ -252,6 +272,10 @@ TEST_CASE("a network that this library exports as QDQ comes back with the same i
   model.run_codes(codes, std::span<int32_t>(expected));
   again.run_codes(codes, std::span<int32_t>(integers));
   CHECK(integers == expected);
+  // Exactly exported, it has operators of integers, and the file holds the program.
+  export_onnx(model.program(), folder / "exact.onnx");
+  CHECK_THROWS_WITH(quant::import_quantized_onnx(folder / "exact.onnx"),
+                    test::ContainsSubstring("load_exported_onnx() makes its integer program"));
 }
 
 TEST_CASE("an imported network is kept whole in one file", "[quant][import][onnx]") {
