@@ -53,9 +53,9 @@ std::string text_of(Input input) {
 
 Bytes safetensors(const std::string& header) {
   const uint64_t size = header.size();
-  Bytes bytes(sizeof size);
+  Bytes bytes(sizeof size + header.size());
   std::memcpy(bytes.data(), &size, sizeof size);
-  bytes.insert(bytes.end(), header.begin(), header.end());
+  std::memcpy(bytes.data() + sizeof size, header.data(), header.size());
   return bytes;
 }
 
