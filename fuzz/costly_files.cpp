@@ -59,12 +59,12 @@ Bytes safetensors(const std::string& header) {
   return bytes;
 }
 
-/// A safetensors file whose metadata has this text under a key.
-Bytes with_metadata(const std::string& format, const std::string& key, const std::string& text) {
+/// A safetensors file that describes a network.
+Bytes with_network(const std::string& format, const std::string& version, const std::string& text) {
   std::string quoted;
   for (const char c : text) quoted += c == '"' ? std::string("\\\"") : std::string(1, c);
-  return safetensors(R"({"__metadata__":{"format":")" + format +
-                     R"(","version":"2","layout":"NHWC/OHWI",")" + key + "\":\"" + quoted + "\"}}");
+  return safetensors(R"({"__metadata__":{"format":")" + format + R"(","version":")" + version +
+                     R"(","layout":"NHWC/OHWI","network":")" + quoted + "\"}}");
 }
 
 class Files {
@@ -162,23 +162,23 @@ class Files {
   void networks() {
     const auto model = [](Input input) { integer::parse_program(input, "input"); };
     add("integer model, values",
-        with_metadata("quantrain-integer", "network", repeated(R"({"values":[)", "{},", "]}")),
+        with_network("quantrain-integer", "2", repeated(R"({"values":[)", "{},", "]}")),
         model);
     add("integer model, steps",
-        with_metadata("quantrain-integer",
-                      "network",
-                      repeated(R"({"values":[],"inputs":[],"outputs":[],"steps":[)", "{},", "]}")),
+        with_network("quantrain-integer",
+                     "2",
+                     repeated(R"({"values":[],"inputs":[],"outputs":[],"steps":[)", "{},", "]}")),
         model);
     add("network, steps",
-        with_metadata("quantrain-network",
-                      "network",
-                      repeated(R"({"inputs":[],"tensors":[],"outputs":[],"steps":[)", "{},", "]}")),
+        with_network("quantrain-network",
+                     "1",
+                     repeated(R"({"inputs":[],"tensors":[],"outputs":[],"steps":[)", "{},", "]}")),
         [](Input input) { parse_network(input, "input"); });
     add("qconfig, layers",
         repeated(R"({"model":{},"types":{},"layers":{)", R"("#":{},)", "}}"),
         [](Input input) { quant::QConfig::from_json(text_of(input)); });
     tflite::test::FileSpec spec;
-    for (int i = 0; i < 20'000; ++i) spec.add({.shape = {1}});
+    for (int i = 0; i < 16'000; ++i) spec.add({.shape = {1}});
     add("tflite, tensors", spec.write(), [](Input input) { import_tflite(input, "input"); });
   }
 
@@ -187,23 +187,46 @@ class Files {
       const MemoryFile file(input);
       import_onnx(file.path());
     };
-    const auto graph_of = [](uint32_t field, const test::Proto& part) {
-      test::Proto graph;
-      while (std::ssize(graph.bytes) < kSize) graph.message(field, part);
-      return test::Proto().integer(1, 8).message(7, graph).file();
+    // part(i) in a field of a graph or of a node, again and again.
+    const auto filled = [](test::Proto message, uint32_t field, const auto& part) {
+      for (int64_t i = 0; std::ssize(message.bytes) < kSize; ++i)
+        message.message(field, part(std::to_string(i)));
+      return message;
     };
-    const auto node_of = [](uint32_t field, const test::Proto& part) {
-      test::Proto node;
-      while (std::ssize(node.bytes) < kSize) node.message(field, part);
-      return node.text(4, "A");
+    const auto model = [](const test::Proto& graph) {
+      const test::Proto version = test::Proto().integer(2, 17);
+      return test::Proto().integer(1, 8).message(8, version).message(7, graph).file();
     };
-    add("onnx, nodes", graph_of(1, test::Proto().text(4, "A")), read);
-    add("onnx, tensors", graph_of(5, test::onnx_tensor("", 1, {0})), read);
-    add("onnx, inputs", graph_of(11, test::onnx_value("x", {-1})), read);
-    add("onnx, attributes", graph_of(1, node_of(5, test::onnx_attribute("a", int64_t{1}))), read);
-    add("onnx, names", graph_of(1, node_of(1, {})), read);
+    const auto graph_of = [&](uint32_t field, const auto& part) {
+      return model(filled({}, field, part));
+    };
+    const auto node_of = [&](uint32_t field, const auto& part) {
+      return model(test::Proto().message(1, filled(test::onnx_node("A", {}, {"y"}), field, part)));
+    };
+    add("onnx, nodes",
+        graph_of(1, [](const std::string& i) { return test::onnx_node("Relu", {"x"}, {i}); }),
+        read);
+    add("onnx, a chain",
+        graph_of(1,
+                 [](const std::string& i) {
+                   return test::onnx_node("Relu", {std::to_string(std::stoi(i) - 1)}, {i});
+                 }),
+        read);
+    add("onnx, tensors",
+        graph_of(5, [](const std::string& i) { return test::onnx_tensor(i, 1, {0}); }),
+        read);
+    add("onnx, inputs",
+        graph_of(11, [](const std::string& i) { return test::onnx_value(i, {-1}); }),
+        read);
+    add("onnx, attributes",
+        node_of(5, [](const std::string& i) { return test::onnx_attribute(i, int64_t{1}); }),
+        read);
+    add("onnx, names", node_of(1, [](const std::string&) { return test::Proto(); }), read);
     add("onnx, extents",
-        graph_of(5, test::Proto().text(1, std::string(static_cast<size_t>(kSize), '\1'))),
+        graph_of(5,
+                 [](const std::string&) {
+                   return test::Proto().text(1, std::string(static_cast<size_t>(kSize), '\1'));
+                 }),
         read);
   }
 
