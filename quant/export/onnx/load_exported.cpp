@@ -4,6 +4,7 @@
 #include <concepts>
 #include <limits>
 #include <map>
+#include <unordered_map>
 
 #include "framework/core/error.hpp"
 #include "framework/core/version.hpp"
@@ -19,6 +20,7 @@ namespace onnx_export {
 namespace {
 
 constexpr int64_t kMost32 = std::numeric_limits<int32_t>::max();
+constexpr int64_t kMostSteps = 1 << 14;
 constexpr JsonLimits kLimits{.bytes = int64_t{64} << 20, .values = int64_t{1} << 23};
 
 // --- whether two graphs are equal, but for the names of nodes
@@ -95,6 +97,10 @@ class Loader {
   }
 
   integer::Program program(std::optional<int64_t> memory_limit) {
+    for (const onnx::StoredTensor& tensor : model_.graph.initializers)
+      initializers_[tensor.name] = &tensor;
+    // Bytes hold two elements of 4 bits. Constants of a few bytes may be the weights of many steps.
+    left_ = 2 * model_.file_bytes + (int64_t{1} << 20);
     const JsonDocument document = parse(metadata_[kExportKey], path_);
     JsonReader reader(document.root(), error_);
     options_ = options(reader);
@@ -112,26 +118,41 @@ class Loader {
       add_numbers(file, std::string(name), types.text(name), numbers);
     types.finish();
     numbers.finish();
-    for (const JsonValue weights : reader.list("weights", kMost32)) add_weights(file, weights);
+    for (const JsonValue weights : reader.list("weights", kMostSteps)) add_weights(file, weights);
     reader.finish();
     return integer::program_from(file, path_, memory_limit);
   }
 
   /// Throws: DataError unless the graph is the one that the program is exported as.
   void check(const integer::Program& program) const {
+    refuse_large_constants(program);
     const onnx::Model again = onnx_model(program, options_);
     if (metadata_.at(kHashKey) != hash_text(program) || !equal(again.graph, model_.graph)) {
-      throw DataError("onnx",
-                      path_,
-                      ": the graph is not the one that its metadata describe: it was changed after "
-                      "the export, or version ",
-                      model_.producer_version,
-                      " exported it, and this is ",
-                      version());
+      refuse();
     }
   }
 
  private:
+  [[noreturn]] void refuse() const {
+    throw DataError("onnx",
+                    path_,
+                    ": the graph is not the one that its metadata describe: it was changed after "
+                    "the export, or version ",
+                    model_.producer_version,
+                    " exported it, and this is ",
+                    version());
+  }
+
+  /// A pool whose windows have several sizes has multipliers for each of its pixels: the program
+  /// names few numbers, and the file must have all.
+  void refuse_large_constants(const integer::Program& program) const {
+    for (const integer::Step& step : program.steps) {
+      const auto* const pool = std::get_if<integer::QuantizedAvgPool2d>(&step.operation);
+      if (pool == nullptr || pool->means.size() == 1) continue;
+      if (pool->shape.oh() * pool->shape.ow() > model_.file_bytes) refuse();
+    }
+  }
+
   OnnxExportOptions options(JsonReader& reader) const {
     return {.form = static_cast<OnnxForm>(reader.integer("form", 0, 1)),
             .input = static_cast<OnnxInput>(reader.integer("input", 0, 1)),
@@ -159,19 +180,21 @@ class Loader {
     throw DataError("onnx", path_, ": \"", name, "\" has the unknown type \"", type, "\"");
   }
 
-  void add_weights(TensorFile& file, const JsonValue& json) const {
+  void add_weights(TensorFile& file, const JsonValue& json) {
     JsonReader reader(json, error_);
     const int64_t step = reader.integer("step", 0, kMost32);
     const auto bits = static_cast<int>(reader.integer("bits", 2, 8));
     const auto order = static_cast<WeightOrder>(reader.integer("order", 0, 2));
     const std::string name = reader.text("initializer");
     reader.finish();
-    const auto& all = model_.graph.initializers;
-    const auto stored =
-        std::ranges::find_if(all, [&](const onnx::StoredTensor& t) { return t.name == name; });
-    if (stored == all.end())
+    const auto found = initializers_.find(name);
+    if (found == initializers_.end())
       throw DataError("onnx", path_, ": there is no initializer \"", name, "\"");
-    const std::vector<uint8_t> packed = integer::pack_weights(weights(*stored, order), bits);
+    const onnx::StoredTensor& stored = *found->second;
+    left_ -= stored.elements();
+    if (left_ < 0)
+      throw DataError("onnx", path_, ": \"", name, "\" is the weights of too many steps");
+    const std::vector<uint8_t> packed = integer::pack_weights(weights(stored, order), bits);
     file.add<uint8_t>(std::to_string(step) + ".weight", {std::ssize(packed)}, packed);
   }
 
@@ -206,6 +229,8 @@ class Loader {
   JsonError error_;
   std::map<std::string, std::string> metadata_;
   OnnxExportOptions options_;
+  std::unordered_map<std::string_view, const onnx::StoredTensor*> initializers_;
+  int64_t left_ = 0;  // elements of weights that may still be read
 };
 
 }  // namespace

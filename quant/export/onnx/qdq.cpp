@@ -17,8 +17,9 @@ constexpr double kNear = 0x1p-21;
 /// An operation stays exact if more than this share of its possible results lies so near.
 constexpr double kMostTies = 1e-4;
 
-/// Larger windows stay exact, because all sums of their codes are tried.
-constexpr int64_t kMostSummed = 1 << 14;
+/// Pools of more elements, all sizes of their windows together, stay exact, because all sums of
+/// their codes are tried.
+constexpr int64_t kMostSummed = 1 << 16;
 
 /// Counts results by whether they are near the middle of two codes.
 class Ties {
@@ -245,7 +246,7 @@ std::optional<int64_t> pool_divisor(const integer::Program& program, const integ
   const QParams& x = *program.value(step.inputs[0]).params;
   const QParams& y = *program.value(step.output).params;
   const int64_t all = op.shape.kh * op.shape.kw;
-  if (all > kMostSummed) return std::nullopt;
+  if (all * std::ssize(op.means) > kMostSummed) return std::nullopt;
   const auto divides_by = [&](const auto& divisor) {
     return std::all_of(op.means.begin(), op.means.end(), [&](const auto& mean) {
       return mean.multiplier == mean_multiplier(x.scale[0], divisor(mean.count), y.scale[0]);

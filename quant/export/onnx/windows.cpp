@@ -53,13 +53,16 @@ void exact_avg_pool(Export& out, const integer::QuantizedAvgPool2d& op, int x, i
   if (s.c > 1) sum = add_reshape(out.graph, sum, {s.c, s.oh(), s.ow()}, -1);
   Requantize r{
       .dims = {s.oh(), s.ow()}, .m0 = {}, .shift = {}, .bound = 255 * s.kh * s.kw, .y = op.y};
-  const std::vector<int64_t> rows = integer::counts_along(s.h, s.kh, s.stride_h, s.pad_h, s.oh());
-  const std::vector<int64_t> columns =
-      integer::counts_along(s.w, s.kw, s.stride_w, s.pad_w, s.ow());
+  std::vector<int64_t> rows = integer::counts_along(s.h, s.kh, s.stride_h, s.pad_h, s.oh());
+  std::vector<int64_t> columns = integer::counts_along(s.w, s.kw, s.stride_w, s.pad_w, s.ow());
+  if (op.means.size() == 1) {  // one multiplier for all pixels
+    rows.resize(1);
+    columns.resize(1);
+  }
+  const auto less = [](const kernels::MeanMultiplier& m, int64_t count) { return m.count < count; };
   for (const int64_t row : rows) {
     for (const int64_t column : columns) {
-      const auto mean = std::find_if(
-          op.means.begin(), op.means.end(), [&](const auto& m) { return m.count == row * column; });
+      const auto mean = std::lower_bound(op.means.begin(), op.means.end(), row * column, less);
       r.m0.push_back(mean->multiplier.m0);
       r.shift.push_back(mean->multiplier.shift);
     }

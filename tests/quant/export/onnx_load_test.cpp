@@ -114,6 +114,25 @@ TEST_CASE("metadata of an exported file are not trusted", "[quant][onnx]") {
   }
 }
 
+TEST_CASE("an exported file cannot make its reader take far more memory than its size",
+          "[quant][onnx]") {
+  // The same weights for many steps.
+  QUANTRAIN_CHECK_ERROR(
+      load_changed([](onnx::Model& m) {
+        m.graph.initializers.push_back(onnx::make_tensor(
+            "large", onnx::ElementType::kInt8, {1000, 1000}, std::vector<uint8_t>(1000000)));
+        std::string many;
+        for (int step = 100; step < 110; ++step) {
+          many += "{\"step\":" + std::to_string(step) +
+                  ",\"initializer\":\"large\",\"order\":1,\"bits\":8},";
+        }
+        std::string& text = metadata_of(m, "quantrain.export");
+        text.insert(text.find("\"weights\":[") + 11, many);
+      }),
+      DataError,
+      "the weights of too many steps");
+}
+
 TEST_CASE("a written model is read as it was", "[quant][onnx]") {
   const onnx::Model model = onnx_model(integer::test::every_operation());
   const std::string bytes = onnx::model_bytes(model, "here");
