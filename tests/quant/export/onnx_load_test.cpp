@@ -6,8 +6,13 @@
 #include "layers/onnx/writer.hpp"
 #include "quant/export/onnx/export_onnx.hpp"
 #include "quant/export/onnx/load_exported.hpp"
+#include "quant/import/onnx/import_quantized_onnx.hpp"
+#include "quant/lowering/convert.hpp"
+#include "quant/prepare/scopes.hpp"
 #include "tests/catch.hpp"
 #include "tests/framework/integer/programs.hpp"
+#include "tests/quant/networks.hpp"
+#include "tests/quant/random_network.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace quantrain::quant::test {
@@ -131,6 +136,28 @@ TEST_CASE("an exported file cannot make its reader take far more memory than its
       }),
       DataError,
       "the weights of too many steps");
+}
+
+TEST_CASE("an exported file of the fast form comes back as a prepared network", "[quant][onnx]") {
+  const TemporaryFolder folder;
+  std::vector<std::pair<Sequential, Shape>> nets;
+  nets.emplace_back(mlp(), Shape{8, 12});
+  nets.emplace_back(conv_net(), Shape{8, 8, 8, 1});
+  for (auto& [net, batch] : nets) {
+    prepare_qat(net, random_images(batch, 1), QConfig::int8());
+    train_a_little(net, batch, 3);
+    freeze(net);
+    const IntegerModel model = convert(net, random_images(batch, 2));
+    export_onnx(model.program(), folder / "net.onnx", {.form = OnnxForm::kQdq});
+    QuantizedOnnx again = import_quantized_onnx(folder / "net.onnx");
+    CHECK(again.report.is_complete());
+    const IntegerModel converted = convert(again.network, again.network.example());
+    const std::vector<uint8_t> codes = random_samples(model.program(), 50, 3);
+    std::vector<int32_t> expected(50 * 4), actual(50 * 4);
+    model.run_codes(codes, expected);
+    converted.run_codes(codes, actual);
+    CHECK(expected == actual);
+  }
 }
 
 TEST_CASE("a written model is read as it was", "[quant][onnx]") {
