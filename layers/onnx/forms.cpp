@@ -1,6 +1,7 @@
 #include "layers/onnx/forms.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 namespace quantrain::onnx {

@@ -1,6 +1,7 @@
 #include "quant/export/onnx/fixed_point.hpp"
 
 #include <algorithm>
+#include <functional>
 
 namespace quantrain::onnx_export {
 namespace {
