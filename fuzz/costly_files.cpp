@@ -134,6 +134,9 @@ class Files {
     add("png, chunks", test::png(1, 1, {7}, 0, 8, chunks), png);
     add("png, flat", test::png(4000, 4000, Bytes(16'000'000), 0), png, 48'000'000);
     add("png, wide", test::png(1, 900'000, Bytes(900'000), 0), png, 2'700'000);
+    Bytes longer = test::png(1, 1, {7}, 0, 8, {{"tRNS", {0, 1}}});
+    longer[33] = 0x1f;  // the first byte of the length of tRNS
+    add("png, a chunk that lies", longer, png);
     add("png, a header that lies", test::png(30'000, 30'000, {}, 0), png);
 #endif
   }

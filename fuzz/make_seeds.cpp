@@ -236,6 +236,9 @@ void png_files(const Seeds& seeds) {
   write(seeds / "alpha", png(1, 2, counting(8), 6));
   write(seeds / "wide", png(1, 1, counting(2), 0, 16));
   write(seeds / "huge", png(1 << 20, 1 << 20, {}, 0));
+  std::vector<uint8_t> longer = png(1, 1, counting(1), 0, 8, {{"tRNS", {0, 1}}});
+  longer[33] = 0x1f;  // the first byte of the length of tRNS
+  write(seeds / "longer", longer);
   const std::vector<uint8_t> spaces = deflated(std::vector<uint8_t>(100'000, ' '));
   std::vector<uint8_t> text{'k', 0, 0};
   text.insert(text.end(), spaces.begin(), spaces.end());

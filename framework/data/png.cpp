@@ -29,25 +29,27 @@ bool is_needed(std::string_view type) {
 }
 
 /// Removes the chunks that the pixels do not depend on, because libpng would unpack their texts and
-/// profiles, however large they are. What follows a chunk that is longer than the file stays.
-void remove_other_chunks(std::vector<uint8_t>& file) {
+/// profiles, however large they are, and what follows the last chunk. Returns false if a chunk is
+/// longer than the file: libpng would take memory for it.
+bool remove_other_chunks(std::vector<uint8_t>& file) {
   constexpr size_t kAround = 12;  // length, type and checksum
   size_t to = sizeof kSignature;
-  size_t from = to;
-  while (file.size() - from >= kAround) {
+  for (size_t from = to; file.size() - from >= kAround;) {
     const uint8_t* const chunk = file.data() + from;
     const size_t length =
         size_t{chunk[0]} << 24 | size_t{chunk[1]} << 16 | size_t{chunk[2]} << 8 | size_t{chunk[3]};
-    if (length > file.size() - from - kAround) break;
+    if (length > file.size() - from - kAround) return false;
     const size_t size = length + kAround;
-    if (is_needed({reinterpret_cast<const char*>(chunk) + 4, 4})) {
+    const std::string type(reinterpret_cast<const char*>(chunk) + 4, 4);
+    if (is_needed(type)) {
       std::memmove(file.data() + to, chunk, size);
       to += size;
     }
     from += size;
+    if (type == "IEND") break;
   }
-  std::memmove(file.data() + to, file.data() + from, file.size() - from);
-  file.resize(to + file.size() - from);
+  file.resize(to);
+  return true;
 }
 
 /// The state of libpng while it reads an image.
@@ -103,7 +105,8 @@ Image read_png(const std::string& path, int64_t channels, std::optional<int64_t>
       !std::equal(std::begin(kSignature), std::end(kSignature), bytes.begin()))
     throw DataError(kPng, path, ": is not a PNG file");
   const int64_t most = limit.value_or(unpacked_limit(static_cast<int64_t>(bytes.size())));
-  remove_other_chunks(bytes);
+  if (!remove_other_chunks(bytes))
+    throw DataError(kPng, path, ": truncated, or damaged: a chunk is longer than the file");
   return PngReading(path).read(bytes, channels, most);
 #else
   static_cast<void>(limit);

@@ -129,6 +129,27 @@ TEST_CASE("packed texts and profiles in PNG files are not unpacked", "[data][ima
   if (!test::kSanitized) CHECK(bytes < 10'000'000);
 }
 
+TEST_CASE("a chunk that is longer than its PNG file takes no memory", "[data][image_folder]") {
+  const TemporaryFolder folder;
+  const std::vector<uint8_t> whole = png(1, 1, {7}, kGray, 8, {{"PLTE", {1, 2, 3}}});
+  for (const char* type : {"PLTE", "tRNS", "gAMA", "IDAT", "ABCD", "zTXt"}) {
+    std::vector<uint8_t> file(whole.begin(), whole.begin() + 8 + 25);  // signature and IHDR
+    for (const int byte : {0x1f, 0xff, 0xff, 0xff}) file.push_back(static_cast<uint8_t>(byte));
+    file.insert(file.end(), type, type + 4);
+    file.insert(file.end(), 20, 0);
+    write(folder, "x.png", file);
+    const int64_t bytes = test::resident_memory_taken([&] {
+      QUANTRAIN_CHECK_ERROR(
+          read_png(folder / "x.png", 1), DataError, "x.png: truncated, or damaged");
+    });
+    if (!test::kSanitized) CHECK(bytes < 10'000'000);
+  }
+  std::vector<uint8_t> longer = png(1, 1, {7}, kGray);
+  longer.insert(longer.end(), 30, 0xff);
+  write(folder, "x.png", longer);
+  CHECK(read_png(folder / "x.png", 1).bytes == std::vector<uint8_t>{7});
+}
+
 TEST_CASE("the limit of a folder covers all of its images", "[data][image_folder]") {
   const TemporaryFolder folder;
   for (const char* name : {"a/1.png", "a/2.png", "b/1.png"})
