@@ -5,6 +5,7 @@
 
 #include "framework/core/error.hpp"
 #include "framework/core/random.hpp"
+#include "layers/onnx/export_onnx.hpp"
 #include "quant/export/c99/export_c99.hpp"
 #include "quant/export/onnx/export_onnx.hpp"
 #include "quant/export/onnx/qdq_differences.hpp"
@@ -83,6 +84,10 @@ void check_form(const ExportOptions& options) {
     throw WrongCall("--data", "is for the samples of --test N");
 }
 
+OnnxLayout layout_of(const ExportOptions& options) {
+  return options.layout == "nhwc" ? OnnxLayout::kChannelsLast : OnnxLayout::kChannelsFirst;
+}
+
 void export_integers_to_onnx(const ExportOptions& options, Model& model) {
   check_outputs({{"--output", options.output}}, {options.model.path, options.data.path});
   model.integer = integers_of(model);
@@ -94,7 +99,7 @@ void export_integers_to_onnx(const ExportOptions& options, Model& model) {
       .output = options.result == "integers"  ? OnnxOutput::kIntegers
                 : options.result == "classes" ? OnnxOutput::kClasses
                                               : OnnxOutput::kReal,
-      .layout = options.layout == "nhwc" ? OnnxLayout::kChannelsLast : OnnxLayout::kChannelsFirst,
+      .layout = layout_of(options),
       .int4_weights = options.int4};
   Report report;
   if (is_qdq) {
@@ -111,6 +116,21 @@ void export_integers_to_onnx(const ExportOptions& options, Model& model) {
                  std::move(rows));
   }
   write_files([&] { export_onnx(model.integer->program(), options.output, form); });
+  report.list("files", {options.output});
+  print(report, options.common.json);
+}
+
+void export_floats_to_onnx(const ExportOptions& options, Model& model) {
+  if (model.kind != Model::Kind::kFloat)
+    throw ExportError(model.path,
+                      "is ",
+                      model.description(),
+                      ", expected a network of floats: use --to onnx-exact or onnx-qdq");
+  check_outputs({{"--output", options.output}}, {options.model.path});
+  write_files([&] {
+    export_onnx(*model.network, options.output, OnnxFloatOptions{.layout = layout_of(options)});
+  });
+  Report report;
   report.list("files", {options.output});
   print(report, options.common.json);
 }
@@ -151,12 +171,15 @@ void export_by(const ExportOptions& given) {
   options.budget.check_call();
   options.c99.pack_weights = !options.unpacked;
   check_form(options);
-  if (options.to == "onnx-float")
-    throw ExportError("--to",
-                      "onnx-float is not in this version: there are c99, onnx-exact, onnx-qdq");
   if (options.to == "c99" && options.output.empty()) options.output = ".";
   Model model = open_model(options.model);
-  options.to == "c99" ? export_to_c99(options, model) : export_integers_to_onnx(options, model);
+  if (options.to == "c99") {
+    export_to_c99(options, model);
+  } else if (options.to == "onnx-float") {
+    export_floats_to_onnx(options, model);
+  } else {
+    export_integers_to_onnx(options, model);
+  }
 }
 
 }  // namespace

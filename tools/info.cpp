@@ -61,6 +61,8 @@ void add_layers(const Model& model, Report& report) {
   }
   const Summary all = summary(*model.network, examples_of(model));
   for (const LayerSummary& layer : all.layers) {
+    // The network itself quantizes its input, if it is prepared.
+    if (layer.name.empty() && layer.parameters + layer.multiply_adds == 0) continue;
     rows.push_back({layer.name.empty() ? "(itself)" : layer.name,
                     layer.type,
                     shape_cell(layer.output),

@@ -14,8 +14,10 @@
 #include "layers/network/copy_network.hpp"
 #include "layers/network/network_file.hpp"
 #include "layers/onnx/import_onnx.hpp"
+#include "layers/onnx/reader.hpp"
 #include "quant/export/c99/export_c99.hpp"
 #include "quant/export/onnx/load_exported.hpp"
+#include "quant/import/onnx/import_quantized_onnx.hpp"
 #include "quant/import/tflite/import_tflite.hpp"
 #include "quant/lowering/convert.hpp"
 #include "quant/prepare/input_quantize.hpp"
@@ -100,6 +102,49 @@ std::vector<std::string> names_in_metadata(const IntegerModel& model, const char
                   "integer model");
 }
 
+/// A network that is quantized in the file already.
+Model open_quantized(const ModelFlags& flags) {
+  quant::QuantizedOnnxOptions options{.onnx = onnx_options(flags)};
+  if (!flags.range.empty()) {
+    const std::vector<float> ends = numbers("--onnx-range", flags.range);
+    if (ends.size() != 2 || !(ends[0] < ends[1]))
+      throw WrongCall(
+          "--onnx-range", '"', flags.range, "\": write the smaller and the larger: 0,1");
+    const onnx::Graph graph = onnx::read_model(flags.path).graph;
+    for (const onnx::ValueInfo& input : graph.inputs)
+      options.ranges[input.name] = Range{ends[0], ends[1]};
+    for (const auto& stored : graph.initializers) options.ranges.erase(stored.name);
+  }
+  Model model{.path = flags.path, .format = "ONNX", .kind = Model::Kind::kPrepared};
+  try {
+    model.network = std::make_unique<Network>(
+        std::move(quant::import_quantized_onnx(flags.path, options).network));
+  } catch (const QuantError& error) {
+    if (std::string_view(error.what()).find("give its range") == std::string_view::npos) throw;
+    throw QuantError(flags.path, error.what(), ", as --onnx-range LOW,HIGH");
+  }
+  model.network->eval();
+  return model;
+}
+
+Model open_onnx(const ModelFlags& flags) {
+  if (is_exported_onnx(flags.path))
+    return {.path = flags.path,
+            .format = "ONNX",
+            .kind = Model::Kind::kInteger,
+            .integer = load_exported_onnx(flags.path)};
+  try {
+    Model model{.path = flags.path, .format = "ONNX"};
+    model.network = std::make_unique<Network>(import_onnx(flags.path, onnx_options(flags)));
+    return model;
+  } catch (const DataError& error) {
+    // The reader of floats says so if the file's operators are those of a quantized network.
+    if (std::string_view(error.what()).find("import_quantized_onnx") == std::string_view::npos)
+      throw;
+  }
+  return open_quantized(flags);
+}
+
 }  // namespace
 
 void ModelFlags::declare(CLI::App& line, const char* name) {
@@ -117,6 +162,11 @@ void ModelFlags::declare(CLI::App& line, const char* name) {
        outputs,
        "NAME,...",
        "values of the .onnx file to be the outputs, such as those before a log-softmax");
+  flag(line,
+       "--onnx-range",
+       range,
+       "LOW,HIGH",
+       "real values of the input's codes, if a quantized .onnx file does not say them");
 }
 
 Model open_model(const ModelFlags& flags) {
@@ -129,19 +179,12 @@ Model open_model(const ModelFlags& flags) {
   const bool is_tflite = read >= 8 && std::string_view("TFL3") ==
                                           std::string_view(reinterpret_cast<char*>(start) + 4, 4);
   const bool is_onnx = ends_with(flags.path, ".onnx");
-  if (!is_onnx && !(flags.shapes.empty() && flags.outputs.empty()))
-    throw WrongCall(flags.shapes.empty() ? "--onnx-outputs" : "--onnx-shape",
+  if (!is_onnx && !(flags.shapes.empty() && flags.outputs.empty() && flags.range.empty()))
+    throw WrongCall(!flags.shapes.empty()    ? "--onnx-shape"
+                    : !flags.outputs.empty() ? "--onnx-outputs"
+                                             : "--onnx-range",
                     "is only for .onnx files");
-  if (is_onnx && is_exported_onnx(flags.path))
-    return {.path = flags.path,
-            .format = "ONNX",
-            .kind = Model::Kind::kInteger,
-            .integer = load_exported_onnx(flags.path)};
-  if (is_onnx) {
-    Model model{.path = flags.path, .format = "ONNX"};
-    model.network = std::make_unique<Network>(import_onnx(flags.path, onnx_options(flags)));
-    return model;
-  }
+  if (is_onnx) return open_onnx(flags);
   if (is_tflite || ends_with(flags.path, ".tflite"))
     return {.path = flags.path,
             .format = "TFLite",

@@ -21,6 +21,7 @@ struct ModelFlags {
   std::string path{};
   std::vector<std::string> shapes{};  ///< "input=1,3,224,224"
   std::string outputs{};              ///< names, separated by commas
+  std::string range{};                ///< of codes whose range a quantized file does not say
 
   void declare(CLI::App& line, const char* name = "MODEL");
 };

@@ -240,6 +240,48 @@ TEST_CASE("an exported .onnx file is the same integer model", "[tools]") {
   CHECK_FALSE(layers.empty());
 }
 
+TEST_CASE("a quantized .onnx file is a prepared network with the file's integers", "[tools]") {
+  const std::string folder = QUANTRAIN_TEST_DATA "/quantized/";
+  const Json all = Json::parse(test::text_of(folder + "codes.json"));
+  for (const std::string name :
+       {"ort_images_qdq", "ort_images_qoperator", "ort_images_int8", "torch_fx", "qcdq", "qonnx"}) {
+    INFO(name);
+    const std::string file = folder + name + ".onnx";
+    CHECK(json_of("info " + file).at("model") == "a prepared network (ONNX)");
+    std::string shape;
+    for (const Json& extent : all.at(name).at("x").at("shape")) shape += extent.dump() + ", ";
+    const auto x = all.at(name).at("x").at("values").get<std::vector<float>>();
+    const auto y = all.at(name).at("y").at("values").get<std::vector<double>>();
+    test::write_bytes(bench().at("qx.npy"), test::npy("<f4", '(' + shape + ')', test::bytes_of(x)));
+    runs("run " + file + " --data qx.npy --as outputs --output qy.npy", 0);
+    const std::vector<float> outputs = read_npy(bench().at("qy.npy")).floats();
+    REQUIRE(outputs.size() == y.size());
+    double signal = 0.0;
+    double noise = 0.0;
+    for (size_t i = 0; i < y.size(); ++i) {
+      const double change = static_cast<double>(outputs[i]) - y[i];
+      signal += y[i] * y[i];
+      noise += change * change;
+    }
+    CHECK(noise < 1e-3 * signal);  // a few codes differ by 1
+    runs("export " + file + " --to c99 --name q --test 2 --data qx.npy", 0);
+  }
+  CHECK_THAT(runs("quantize " + folder + "qcdq.onnx --data qx.npy", 1).err,
+             test::ContainsSubstring("quantrain finetune"));
+}
+
+TEST_CASE("a network of floats is the same after a way through ONNX", "[tools]") {
+  runs("export float.safetensors --to onnx-float --output again.onnx", 0);
+  const Json same = json_of("compare float.safetensors again.onnx --data big/idx");
+  CHECK(same.at("layers").size() > 3);
+  for (const Json& layer : same.at("layers")) {
+    const Json& ratio = layer.at("signal_to_noise");
+    CHECK((ratio.is_null() || ratio.get<double>() > 100.0));
+  }
+  CHECK_THAT(runs("export prepared.safetensors --to onnx-float --output x.onnx", 1).err,
+             test::ContainsSubstring("expected a network of floats"));
+}
+
 TEST_CASE("finetune learns, goes on from a checkpoint, and writes log and curves", "[tools]") {
   const std::string call =
       "finetune float.safetensors --data big/idx --bits 4 --epochs 2 --batch 8 --lr 0.003 ";
