@@ -64,10 +64,14 @@ Gather Gather::make(const Shape& x, const std::vector<std::vector<int32_t>>& ind
   return op;
 }
 
+// Plain loops, because GCC unrolls std::any_of and std::find into 2 kB.
 bool Gather::fills() const {
-  return std::any_of(axes.begin(), axes.end(), [](const Axis& axis) {
-    return std::find(axis.index.begin(), axis.index.end(), -1) != axis.index.end();
-  });
+  for (const Axis& axis : axes) {
+    for (const int32_t index : axis.index) {
+      if (index == -1) return true;
+    }
+  }
+  return false;
 }
 
 int64_t Gather::x_row() const {
