@@ -14,12 +14,12 @@ template <class Target, class Value, class Kind>
 class ScopeStack {
  public:
   ScopeStack() {
-    const std::lock_guard lock(mutex);
-    living.push_back(this);
+    const std::lock_guard lock(mutex_);
+    living_.push_back(this);
   }
   ~ScopeStack() {
-    const std::lock_guard lock(mutex);
-    std::erase(living, this);
+    const std::lock_guard lock(mutex_);
+    std::erase(living_, this);
   }
   ScopeStack(const ScopeStack&) = delete;
   ScopeStack& operator=(const ScopeStack&) = delete;
@@ -34,11 +34,11 @@ class ScopeStack {
   /// none, and the target itself is to be restored.
   template <class Restore>
   void end(const Restore& restore) {
-    const std::lock_guard lock(mutex);
-    const auto next = std::find(living.begin(), living.end(), this) + 1;
+    const std::lock_guard lock(mutex_);
+    const auto next = std::find(living_.begin(), living_.end(), this) + 1;
     for (auto entry = kept_.rbegin(); entry != kept_.rend(); ++entry) {
       Value* later = nullptr;
-      for (auto scope = next; scope != living.end() && later == nullptr; ++scope)
+      for (auto scope = next; scope != living_.end() && later == nullptr; ++scope)
         later = (*scope)->find(entry->first);
       restore(entry->first, entry->second, later);
     }
@@ -53,8 +53,8 @@ class ScopeStack {
     return nullptr;
   }
 
-  static inline std::mutex mutex;
-  static inline std::vector<ScopeStack*> living;  // in the order of their beginning
+  static inline std::mutex mutex_;
+  static inline std::vector<ScopeStack*> living_;  // in the order of their beginning
 
   std::vector<std::pair<Target, Value>> kept_;
 };
