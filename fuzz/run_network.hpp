@@ -11,7 +11,7 @@
 namespace quantrain::fuzz {
 
 inline constexpr int64_t kMemory = int64_t{64} << 20;
-inline constexpr int64_t kWork = int64_t{1} << 26;  // networks with more work are not run
+inline constexpr int64_t kWork = int64_t{1} << 24;  // networks with more work are not run
 inline constexpr int64_t kSamples = 2;
 
 /// The work for one sample: multiply-adds, inputs and outputs, and elements in windows. A result
