@@ -1,6 +1,6 @@
 # Adds the target `docs` if Doxygen is found. It writes HTML to <build>/html: a reference of the headers in framework/
-# (without kernels/), layers/ and quant/, the pages of docs/, README.md, CHANGELOG.md and SECURITY.md. `docs` is not
-# part of `all`. Doxygen's warnings are errors.
+# (without kernels/), layers/ and quant/, the pages of docs/, README.md, CHANGELOG.md and SECURITY.md, and the page of
+# tools/. `docs` is not part of `all`. Doxygen's warnings are errors.
 find_package(Doxygen QUIET)
 if(NOT DOXYGEN_FOUND)
   return()
@@ -23,6 +23,6 @@ set(DOXYGEN_TOC_INCLUDE_HEADINGS 3)
 # docstrings.sed turns the parts of a docstring (such as Shapes, Gradient, Throws and Source) into paragraphs. pages.sed
 # removes links that Doxygen 1.9.4 cannot resolve.
 set(DOXYGEN_FILTER_PATTERNS "*.hpp=${PROJECT_SOURCE_DIR}/cmake/docstrings.sed" "*.md=${PROJECT_SOURCE_DIR}/cmake/pages.sed")
-doxygen_add_docs(docs framework layers quant README.md CHANGELOG.md SECURITY.md docs
+doxygen_add_docs(docs framework layers quant tools/README.md README.md CHANGELOG.md SECURITY.md docs
                  WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
                  COMMENT "Writing the reference to ${PROJECT_BINARY_DIR}/html")

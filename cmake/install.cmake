@@ -15,7 +15,10 @@ if(QUANTRAIN_TRAINING)
   list(APPEND QUANTRAIN_COMPONENTS framework layers quant)
   list(APPEND folders layers quant)
   list(APPEND not_installed
-       REGEX "layers/onnx/(constant|external_data|fold_arithmetic|import_window|importer|layout|message|recognize)\\.hpp$" EXCLUDE)
+       REGEX "layers/onnx/(constant|exporter|external_data|fold_arithmetic)\\.hpp$" EXCLUDE
+       REGEX "layers/onnx/(import_window|importer|layout|message|recognize)\\.hpp$" EXCLUDE
+       REGEX "quant/import/onnx/(float_graph|import_quantized_model|layer_weights|place|rewriter)\\.hpp$" EXCLUDE
+       REGEX "quant/export/onnx/(ends|exact|fixed_point|forms|metadata|qdq|values)\\.hpp$" EXCLUDE)
 else()
   list(APPEND not_installed
        REGEX "framework/(autograd|data|optim|metrics)$" EXCLUDE
