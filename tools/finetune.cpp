@@ -187,6 +187,10 @@ void finetune_model(const FinetuneOptions& options) {
   });
   if (!options.output.empty()) report.fact("integer_model", options.output);
   if (!options.network.empty()) report.fact("prepared_network", options.network);
+  if (options.output.empty() && options.network.empty() && options.checkpoint.empty())
+    report.note(
+        "Nothing was written: --output FILE keeps the integer model, --network FILE the "
+        "prepared network.");
   print(report, options.common.json);
 }
 

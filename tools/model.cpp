@@ -87,6 +87,20 @@ std::vector<std::string> names_in_metadata(const IntegerModel& model, const char
   return names;
 }
 
+/// Names in an .onnx file of the values that the last nodes read.
+std::string before_the_end(const std::string& path) {
+  const onnx::Graph graph = onnx::read_model(path).graph;
+  std::string names;
+  for (const onnx::ValueInfo& output : graph.outputs) {
+    for (const onnx::Node& node : graph.nodes) {
+      const bool makes_it =
+          std::find(node.outputs.begin(), node.outputs.end(), output.name) != node.outputs.end();
+      if (makes_it && !node.inputs.empty()) names += (names.empty() ? "" : ",") + node.inputs[0];
+    }
+  }
+  return names;
+}
+
 [[noreturn]] void refuse_file(const std::string& path) {
   for (const std::string_view suffix : {".pt", ".pth", ".ckpt"}) {
     if (ends_with(path, suffix))
@@ -294,11 +308,11 @@ void prepare(Network& net, const Model& model, const quant::QConfig& config, boo
     if (model.format != "ONNX" ||
         std::string_view(error.what()).find("integer form") == std::string::npos)
       throw;
-    throw GraphError(
-        model.path,
-        error.what(),
-        "; if it is the last part of the network, --onnx-outputs NAME takes the values "
-        "before it as outputs");
+    throw GraphError(model.path,
+                     error.what(),
+                     "; if it is the last part of the network, --onnx-outputs ",
+                     before_the_end(model.path),
+                     " takes the values before it as outputs");
   }
 }
 

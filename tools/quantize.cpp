@@ -41,7 +41,9 @@ void quantize_model(const QuantizeOptions& options) {
         "is ",
         model.description(),
         ", expected a network of floats",
-        model.kind == Model::Kind::kPrepared ? ": train it on with quantrain finetune" : "");
+        model.kind == Model::Kind::kPrepared
+            ? ": quantrain export takes it as it is, and quantrain finetune trains it on"
+            : "");
   const Parts parts = read_parts(options.data, options.test, model, false);
   describe(model, parts.training);
   if (options.budget.given()) {

@@ -154,11 +154,35 @@ void Rewriter::add_quantizer(const std::string& source,
   node.name = output;
   node.op_type = kQuantizer;
   node.domain = kOwnDomain;
-  node.inputs = {source};
+  node.inputs = {params.zero_point[0] == params.type.qmin() ? rectified(source) : source};
   node.outputs = {output};
   node.attributes = {{kIndex, static_cast<int64_t>(result_.quantizers.size())}};
   result_.quantizers.push_back(params);
   add(std::move(node));
+}
+
+// Quantizers drop a ReLU before codes of which the lowest is 0. Without it, the network would
+// compute something else in floats.
+const std::string& Rewriter::rectified(const std::string& source) {
+  if (!sums_.contains(source)) return source;
+  const auto [at, is_new] = rectified_.emplace(source, source + "/relu");
+  if (is_new) {
+    Node node;
+    node.name = at->second;
+    node.op_type = "Relu";
+    node.inputs = {source};
+    node.outputs = {at->second};
+    add(std::move(node));
+  }
+  return at->second;
+}
+
+void Rewriter::add(Node node) {
+  static const std::set<std::string_view> kSums{
+      "Conv", "Gemm", "MatMul", "Add", "Sum", "BatchNormalization"};
+  if (is_own_domain(node.domain) && kSums.contains(node.op_type) && !node.outputs.empty())
+    sums_.insert(node.outputs[0]);
+  result_.model.graph.nodes.push_back(std::move(node));
 }
 
 void Rewriter::quantize(const std::string& source,

@@ -56,7 +56,8 @@ class Rewriter {
                        const std::string& zero,
                        ElementType type = ElementType::kUint8);
 
-  /// Adds a quantizer: output is the real value of the codes of the value `source`.
+  /// Adds a quantizer: output is the real value of the codes of the value `source`. Before codes
+  /// that have no negative value, a sum gets the ReLU that the file leaves out.
   void add_quantizer(const std::string& source, const std::string& output, const QParams& params);
   /// The same where the file has codes as `output`.
   void quantize(const std::string& source, const std::string& output, const QParams& params);
@@ -91,7 +92,7 @@ class Rewriter {
   /// The real value of input i of a node, whose scale and zero point are the next two: computed
   /// codes or constant ones. axis: that of several scales.
   std::string operand(const Node& node, size_t i, int axis = 0);
-  void add(Node node) { result_.model.graph.nodes.push_back(std::move(node)); }
+  void add(Node node);
   /// Adds a node as it is. If it moves codes, its outputs have them, too.
   void copy_node(const Node& node);
   /// Notes the dialect, and checks that the node has one output.
@@ -104,6 +105,8 @@ class Rewriter {
     QParams params;
   };
 
+  /// The value after a ReLU, if it is a sum; else the value itself.
+  const std::string& rectified(const std::string& source);
   void rewrite_node(const Node& node);
   /// Computes a node of constants, so that scales may come of it.
   void fold_constants(const Node& node);
@@ -122,6 +125,8 @@ class Rewriter {
   std::set<std::string> initializers_;
   std::set<std::string> lost_;                      // values that depend on a node that was refused
   std::map<std::string, ElementType> code_inputs_;  // inputs of the network that are codes
+  std::set<std::string> sums_;                      // results of products and sums in the new graph
+  std::unordered_map<std::string, std::string> rectified_;  // sums after a ReLU, by their names
   std::unordered_map<std::string, Coded> coded_;
   std::unordered_map<std::string, ConstantCodes> constant_codes_;
   std::unordered_map<std::string, std::string> aliases_;

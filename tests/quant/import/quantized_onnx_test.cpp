@@ -182,6 +182,19 @@ TEST_CASE("bounds of codes are a ReLU, or bounds of the real values", "[quant][i
   CHECK(result(0, 12) == std::vector<float>{2, -74});
 }
 
+TEST_CASE("a sum whose codes have no negative value keeps its ReLU in floats",
+          "[quant][import][onnx]") {
+  test::OnnxParts parts = test::onnx_qdq_gemm();
+  parts.initializers.back() = test::onnx_u8("y_z", {}, {0});
+  QuantizedOnnx imported = import_parts(parts);
+  const Tensor x = Tensor::from({1, 3}, std::vector<float>{1, -2, 3});
+  // The sums are 0.25 (1 - 4 + 9) + 1 = 2.5, 1.25 steps of 2, and -200.5.
+  CHECK(deployed(converted(imported), x) == std::vector<float>{2, 0});
+  const quant::FloatMode floats(imported.network);
+  const NoGrad no_grad;
+  CHECK(test::values(imported.network(x)) == std::vector<float>{2.5f, 0});
+}
+
 TEST_CASE("codes are padded with a code", "[quant][import][onnx]") {
   test::OnnxParts parts = test::onnx_qoperator_image();
   const Tensor x = test::random_tensor({3, 3, 3, 1}, 1, -4.0f, 4.0f);
