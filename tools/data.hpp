@@ -53,11 +53,13 @@ struct Data {
 };
 
 /// What the values of data mean for a model: x = low + (high - low) / 255 * byte, or the float;
-/// the network sees z = (x - mean) / deviation.
+/// the network sees z = (x - mean) / deviation. Codes are always made of z: a byte is its own code
+/// only where both ranges are equal.
 struct Reading {
-  Range raw{0.0f, 1.0f};              ///< of x
+  Range raw{0.0f, 1.0f};              ///< low and high: x of bytes 0 and 255
+  Range input{0.0f, 1.0f};            ///< of the x that the model has codes for
   integer::InputFeatures features{};  ///< mean and deviation
-  Range range{0.0f, 1.0f};            ///< of z
+  Range range{0.0f, 1.0f};            ///< of the z that the model has codes for
   std::optional<QParams> params{};    ///< of the codes, if the model takes codes
 };
 
@@ -66,8 +68,9 @@ struct Reading {
 /// readers throw; WrongCall if a flag does not fit this kind of data.
 Data read_data(const DataFlags& flags, const Model& model);
 
-/// From the flags, the model, and, for a network of floats without a range, the data.
-/// Throws: DataError with both if the flags contradict the model.
+/// From the flags, the model, and, for a network of floats without a range, the data. Bytes mean
+/// what --range says; or the model's range, if it is [0, 1], [-1, 1] or [0, 255]; or [0, 1].
+/// Throws: DataError with both if --mean, --deviation or, for floats, --range contradict the model.
 Reading reading_of(const DataFlags& flags, const Model& model, const Data& data);
 
 /// In which form a model gets the samples.
@@ -126,6 +129,9 @@ void describe(Model& model, const Samples& samples);
 /// Accuracy or errors of a model on data with labels or targets. A prepared network computes as
 /// deployed.
 Metrics evaluate_model(Model& model, const DataLoader& batches);
+
+/// Adds what the input's codes mean as facts, and what bytes mean, if that differs.
+void add_input(const Samples& samples, Report& report);
 
 /// Adds metrics as facts: "accuracy_float".
 void add_metrics(const Metrics& metrics, const std::string& of, Report& report);

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "framework/core/text_stream.hpp"
 #include "tools/command.hpp"
 #include "tools/data.hpp"
 #include "tools/flags.hpp"
@@ -54,6 +55,17 @@ void describe(Model& model, const Samples& samples) {
   model.network->describe_inputs(std::move(inputs));
   if (model.network->classes().empty() && !samples.data->classes.empty())
     model.network->set_classes(samples.data->classes);
+}
+
+void add_input(const Samples& samples, Report& report) {
+  const Range input = samples.reading.input;
+  const Range raw = samples.reading.raw;
+  report.fact("input_low", Rounded{static_cast<double>(input.min), 4});
+  report.fact("input_high", Rounded{static_cast<double>(input.max), 4});
+  if (samples.data->bytes.empty() || raw == input) return;
+  TextStream text;
+  text << raw.min << " to " << raw.max;
+  report.fact("bytes_mean", std::move(text).str());
 }
 
 void add_metrics(const Metrics& metrics, const std::string& of, Report& report) {

@@ -18,6 +18,8 @@ namespace quantrain::tools {
 namespace {
 
 constexpr int64_t kRowsForRange = 4096;
+/// Ranges that networks of images are trained on.
+constexpr Range kOfBytes[] = {{0.0f, 1.0f}, {-1.0f, 1.0f}, {0.0f, 255.0f}};
 
 integer::InputFeatures features_from(const DataFlags& flags, int64_t channels) {
   std::vector<float> mean = numbers("--mean", flags.mean);
@@ -74,7 +76,7 @@ Range raw_range(Range z, const integer::InputFeatures& features) {
       raw.max = std::min(raw.max, integer::raw_value(z.max, features.offset[f], features.scale[f]));
     }
   }
-  for (const Range usual : {Range{0.0f, 1.0f}, Range{-1.0f, 1.0f}, Range{0.0f, 255.0f}}) {
+  for (const Range usual : kOfBytes) {
     const float code = (usual.max - usual.min) / 255.0f;
     if (std::fabs(raw.min - usual.min) < code && std::fabs(raw.max - usual.max) < code)
       return usual;
@@ -87,6 +89,14 @@ Range range_from(const DataFlags& flags) {
   if (ends.size() != 2 || !(ends[0] < ends[1]))
     throw WrongCall("--range", '"', flags.range, "\": write the smaller and the larger value: 0,1");
   return {ends[0], ends[1]};
+}
+
+/// What bytes mean: what --range says; or the model's range, if bytes usually have it; or [0, 1].
+Range bytes_range(const DataFlags& flags, Range of_model) {
+  if (!flags.range.empty()) return range_from(flags);
+  const bool is_usual = std::find(std::begin(kOfBytes), std::end(kOfBytes), of_model) !=
+                        std::end(kOfBytes);
+  return is_usual ? of_model : kOfBytes[0];
 }
 
 /// Batches of data in one of the forms.
@@ -211,28 +221,27 @@ Reading reading_of(const DataFlags& flags, const Model& model, const Data& data)
     reading.features = meaning->features;
     reading.params = meaning->params;
     reading.range = meaning->params.float_range();
-    reading.raw = raw_range(reading.range, reading.features);
-    if (flags.range.empty()) return reading;
-    const Range said = range_from(flags);
-    const float code = (reading.raw.max - reading.raw.min) / 255.0f;
-    if (std::fabs(said.min - reading.raw.min) > code ||
-        std::fabs(said.max - reading.raw.max) > code)
+    reading.input = raw_range(reading.range, reading.features);
+    reading.raw = bytes_range(flags, reading.input);
+    if (flags.range.empty() || !data.bytes.empty()) return reading;
+    // The range of floats is the model's.
+    const float code = (reading.input.max - reading.input.min) / 255.0f;
+    if (std::fabs(reading.raw.min - reading.input.min) > code ||
+        std::fabs(reading.raw.max - reading.input.max) > code)
       throw DataError(model.path,
                       "was made for values from ",
-                      reading.raw.min,
+                      reading.input.min,
                       " to ",
-                      reading.raw.max,
+                      reading.input.max,
                       ", and --range says ",
                       flags.range,
                       ": leave --range away");
-    reading.raw = said;
     return reading;
   }
   if (!flags.range.empty()) {
-    reading.raw = range_from(flags);
-    reading.range = range_of(reading.raw, reading.features);
+    reading.range = range_of(range_from(flags), reading.features);
   } else if (!data.bytes.empty()) {
-    reading.range = range_of(reading.raw, reading.features);
+    reading.range = range_of(kOfBytes[0], reading.features);
   } else {
     const int64_t width = Shape(std::span<const int64_t>(data.shape)).elements();
     std::vector<float> rows;
@@ -244,9 +253,10 @@ Reading reading_of(const DataFlags& flags, const Model& model, const Data& data)
     integer::InputFeatures one = reading.features;
     if (one.empty()) one = {{0.0f}, {1.0f}};
     reading.range = percentile_range(rows, one);
-    reading.raw = raw_range(reading.range, reading.features);
   }
   reading.params = integer::input_params(reading.range, "--range");
+  reading.input = raw_range(reading.range, reading.features);
+  reading.raw = bytes_range(flags, reading.input);
   return reading;
 }
 

@@ -1,0 +1,76 @@
+// What values, bytes and names in data mean for a model.
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "framework/data/npy.hpp"
+#include "tests/tools/program.hpp"
+
+namespace quantrain {
+namespace {
+
+using Json = nlohmann::json;
+using test::bench;
+using test::Ended;
+
+Ended ends_well(const std::string& arguments) {
+  Ended ended = bench().run(arguments);
+  INFO(arguments << '\n' << ended.err);
+  REQUIRE(ended.status == 0);
+  return ended;
+}
+
+Json report_of(const std::string& arguments) {
+  return Json::parse(ends_well(arguments + " --json").out);
+}
+
+std::vector<int32_t> integers_from(const std::string& model, const std::string& data) {
+  ends_well("run " + model + " --data " + data + " --as integers --output i.npy");
+  return read_npy(bench().at("i.npy")).labels();
+}
+
+/// Writes images of "big" with halved bytes, as bytes and as b / 255, and a model made for them.
+void make_dark() {
+  if (std::filesystem::exists(bench().at("dark.safetensors"))) return;
+  std::vector<uint8_t> bytes = test::read_bytes(bench().at("big/images.bin"));
+  std::vector<float> floats;
+  for (uint8_t& byte : bytes) {
+    byte /= 2;
+    floats.push_back(static_cast<float>(byte) / 255.0f);
+  }
+  const std::string shape = "(24, 13, 10)";
+  test::write_bytes(bench().at("dark_bytes.npy"), test::npy("|u1", shape, bytes));
+  test::write_bytes(bench().at("dark.npy"), test::npy("<f4", shape, test::bytes_of(floats)));
+  ends_well(
+      "quantize float.safetensors --data dark.npy --output dark.safetensors --network dark.net");
+}
+
+}  // namespace
+
+TEST_CASE("a byte is b / 255, whatever range the model has", "[tools]") {
+  make_dark();
+  for (const std::string model : {"dark.safetensors", "dark.net"}) {
+    const std::vector<int32_t> expected = integers_from(model, "dark.npy");
+    CHECK(integers_from(model, "dark_bytes.npy") == expected);
+    CHECK(integers_from(model, "dark_bytes.npy --range 0,1") == expected);
+    // Bytes of the model's own range are codes.
+    CHECK(integers_from(model, "dark_bytes.npy --range 0,0.498") != expected);
+  }
+  CHECK(report_of("run dark.safetensors --data dark_bytes.npy").at("bytes_mean") == "0 to 1");
+  // The test part is read like the training part.
+  const std::string labels = " --target big/labels.npy --test-target big/labels.npy --test ";
+  const std::string call = "quantize float.safetensors --data dark.npy" + labels;
+  CHECK(report_of(call + "dark_bytes.npy").at("accuracy_integer") ==
+        report_of(call + "dark.npy").at("accuracy_integer"));
+  const Json all = report_of("compare float.safetensors dark.safetensors --data dark_bytes.npy");
+  for (const Json& layer : all.at("layers")) {
+    INFO(layer);
+    CHECK((layer.at("signal_to_noise").is_null() || layer.at("signal_to_noise") > 20.0));
+  }
+  // A network that was made for bytes from -1 to 1 says so.
+  ends_well(
+      "quantize float.safetensors --data dark_bytes.npy --range -1,1 --output m1.safetensors");
+  CHECK(integers_from("m1.safetensors", "dark_bytes.npy") ==
+        integers_from("m1.safetensors", "dark_bytes.npy --range -1,1"));
+}
+
+}  // namespace quantrain
