@@ -183,6 +183,8 @@ void compare_models(const CompareOptions& given) {
   report.fact("a", a.path + ", " + a.description());
   report.fact("b", b.path + ", " + b.description());
   report.fact("samples", data->size);
+  if (a.kind != Model::Kind::kFloat) warn_of_saturation(of_a, report, a.path);
+  if (b.kind != Model::Kind::kFloat) warn_of_saturation(of_b, report, b.path);
   std::vector<std::vector<Cell>> rows;
   for (const bool outputs : {false, true}) {
     for (const Difference& layer : all) {

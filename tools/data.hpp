@@ -130,6 +130,14 @@ void describe(Model& model, const Samples& samples);
 /// deployed.
 Metrics evaluate_model(Model& model, const DataLoader& batches);
 
+/// Warns if more than a hundredth of the values (of at most 4096 samples) has no code, because it
+/// lies outside of the range that the model takes. model: its name in the warning.
+void warn_of_saturation(const Samples& samples,
+                        Report& report,
+                        const std::string& model = "the model");
+/// Of both parts, if they differ.
+void warn_of_saturation(const Parts& parts, Report& report);
+
 /// Adds what the input's codes mean as facts, and what bytes mean, if that differs.
 void add_input(const Samples& samples, Report& report);
 

@@ -52,9 +52,13 @@ void diagnose_model(const DiagnoseFlags& options) {
                       {.samples = std::min<int64_t>(count, 1024)});
   if (!options.page.empty())
     write_files([&] { write_file(options.page, diagnosis.to_html(options.model.path)); });
+  Report warnings;
+  warn_of_saturation(samples, warnings);
+  warnings.print_warnings();
+  if (options.common.json) return print(warnings.json_before(diagnosis.to_json()));
   TextStream text;
   text << diagnosis;
-  print(options.common.json ? diagnosis.to_json() + "\n" : std::move(text).str());
+  print(std::move(text).str());
 }
 
 }  // namespace

@@ -35,7 +35,10 @@ struct ExportOptions {
 };
 
 /// Codes of `count` samples: of the data, or random ones.
-std::vector<uint8_t> test_codes(const ExportOptions& options, Model& model, int64_t count) {
+std::vector<uint8_t> test_codes(const ExportOptions& options,
+                                Model& model,
+                                int64_t count,
+                                Report& report) {
   const IntegerModel& integers = *model.integer;
   std::vector<uint8_t> codes;
   if (options.data.path.empty()) {
@@ -49,6 +52,7 @@ std::vector<uint8_t> test_codes(const ExportOptions& options, Model& model, int6
   DataFlags data = options.data;
   data.samples = count;
   const Samples samples(data, model);
+  warn_of_saturation(samples, report);
   for (const Batch& batch : samples.loader(model)) {
     const Floats x = batch.input.floats();
     const size_t begin = codes.size();
@@ -107,7 +111,7 @@ void export_integers_to_onnx(const ExportOptions& options, Model& model) {
     constexpr int64_t kSamples = 64;
     std::vector<std::vector<Cell>> rows;
     for (const QdqDifference& layer :
-         qdq_differences(model.integer->program(), test_codes(options, model, kSamples))) {
+         qdq_differences(model.integer->program(), test_codes(options, model, kSamples, report))) {
       rows.push_back(
           {layer.layer, layer.codes, layer.different, percent(layer.share()), int64_t{layer.most}});
     }
@@ -151,11 +155,11 @@ void export_to_c99(const ExportOptions& options, Model& model) {
   const integer::Program& program = model.integer->program();
   const C99Sources sources = export_c99(program, options.c99);
   options.budget.check(sources.scratch_bytes, sources.table_bytes);
+  Report report;
   std::string test;
   if (options.test > 0)
-    test = c99_test(program, test_codes(options, model, options.test), options.c99);
+    test = c99_test(program, test_codes(options, model, options.test, report), options.c99);
   write_files([&] { write_c99(options.output, sources, test); });
-  Report report;
   report.note(sources.plan);
   report.fact("ram_bytes", sources.scratch_bytes);
   report.fact("flash_bytes", sources.table_bytes);

@@ -165,11 +165,14 @@ void finetune_model(const FinetuneOptions& options) {
 
   Report report;
   report.fact("model", model.description());
+  add_input(parts.training, report);
+  warn_of_saturation(parts, report);
   report.fact("judged_by", parts.test_name);
   const auto judge = [&](const Model& one) {
     return parts.test.loader(form_of(one), parts.test_rows, {.batch = 256});
   };
   add_metrics(evaluate_model(model, judge(model)), "before", report);
+  report.print_warnings();
   const FitResult result = train(options, config, parts, prepared);
   report.fact("epochs", std::ssize(result.epochs));
   report.fact("steps", result.steps);

@@ -75,6 +75,11 @@ void Report::table(const std::string& name,
                    std::optional<std::string> text) {
   entries_.push_back({name, Table{std::move(columns), std::move(rows), std::move(text)}});
 }
+void Report::warning(std::string text) { warnings_.push_back(std::move(text)); }
+void Report::print_warnings() {
+  for (; warnings_printed_ < warnings_.size(); ++warnings_printed_)
+    std::fprintf(stderr, "quantrain: %s\n", warnings_[warnings_printed_].c_str());
+}
 void Report::note(std::string text) { entries_.push_back({"", Table{{}, {}, std::move(text)}}); }
 
 std::string Report::text() const {
@@ -146,8 +151,16 @@ std::string Report::json() const {
         }
       });
     }
+    if (!warnings_.empty()) json.member("warnings", [&] { json.write(warnings_); });
   });
   return std::move(json).text() + '\n';
+}
+
+std::string Report::json_before(std::string object) const {
+  if (entries_.empty() && warnings_.empty()) return object;
+  const std::string own = json();
+  return own.substr(0, own.find_last_not_of(" \n", own.rfind('}') - 1) + 1) + ',' +
+         object.substr(object.find('{') + 1);
 }
 
 void print(std::string_view text) {
@@ -155,7 +168,10 @@ void print(std::string_view text) {
     throw DataError("standard output", "cannot be written: ", std::strerror(errno));
 }
 
-void print(const Report& report, bool json) { print(json ? report.json() : report.text()); }
+void print(Report& report, bool json) {
+  report.print_warnings();
+  print(json ? report.json() : report.text());
+}
 
 namespace {
 

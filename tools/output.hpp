@@ -41,9 +41,15 @@ class Report {
              std::optional<std::string> text = {});
   /// What only people see.
   void note(std::string text);
+  /// A line on standard error when the report is printed, and the JSON member "warnings".
+  void warning(std::string text);
+  /// Prints the warnings so far at once, for work that takes long.
+  void print_warnings();
 
   std::string text() const;
   std::string json() const;
+  /// Another JSON object with the members of this one before its own.
+  std::string json_before(std::string object) const;
 
  private:
   struct Table {
@@ -56,12 +62,14 @@ class Report {
     std::variant<Cell, std::vector<std::string>, Table> value;
   };
   std::vector<Entry> entries_;
+  std::vector<std::string> warnings_;
+  size_t warnings_printed_ = 0;
 };
 
 /// Writes to standard output.   Throws: DataError if it cannot be written.
 void print(std::string_view text);
-/// The report as text or JSON.
-void print(const Report& report, bool json);
+/// The report as text or JSON, after its warnings.
+void print(Report& report, bool json);
 
 /// Calls `write`. SIGINT, SIGTERM and SIGHUP take effect only afterwards, so the files of one verb
 /// are written all or not at all.

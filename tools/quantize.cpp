@@ -54,6 +54,8 @@ void quantize_model(const QuantizeOptions& options) {
 
   Report report;
   report.fact("model", model.description());
+  add_input(parts.training, report);
+  warn_of_saturation(parts, report);
   const bool judged = parts.test.data->has_targets();
   if (judged) {
     report.fact("judged_by", parts.test_name);

@@ -101,7 +101,10 @@ void run_model(const RunOptions& given) {
   }
   Report report;
   report.fact("samples", samples.data->size);
-  if (model.kind != Model::Kind::kFloat) add_input(samples, report);
+  if (model.kind != Model::Kind::kFloat) {
+    add_input(samples, report);
+    warn_of_saturation(samples, report);
+  }
   ArrayFile file;
   if (options.as == "integers") {
     if (which >= model.integer->output_count())

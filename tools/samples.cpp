@@ -94,8 +94,8 @@ Range range_from(const DataFlags& flags) {
 /// What bytes mean: what --range says; or the model's range, if bytes usually have it; or [0, 1].
 Range bytes_range(const DataFlags& flags, Range of_model) {
   if (!flags.range.empty()) return range_from(flags);
-  const bool is_usual = std::find(std::begin(kOfBytes), std::end(kOfBytes), of_model) !=
-                        std::end(kOfBytes);
+  const bool is_usual =
+      std::find(std::begin(kOfBytes), std::end(kOfBytes), of_model) != std::end(kOfBytes);
   return is_usual ? of_model : kOfBytes[0];
 }
 

@@ -73,4 +73,33 @@ TEST_CASE("a byte is b / 255, whatever range the model has", "[tools]") {
         integers_from("m1.safetensors", "dark_bytes.npy --range -1,1"));
 }
 
+TEST_CASE("values that saturate are told", "[tools]") {
+  // Seven of twenty values are beyond [0, 1].
+  std::vector<float> values;
+  for (int64_t i = 0; i < test::Bench::kSamples * 130; ++i)
+    values.push_back(i % 20 < 7 ? 2.0f : static_cast<float>(i % 20) / 20.0f);
+  test::write_bytes(bench().at("wide.npy"),
+                    test::npy("<f4", "(24, 13, 10)", test::bytes_of(values)));
+  const std::string data = " --data wide.npy --target big/labels.npy";
+  const std::string test =
+      " --data big/images.npy --target big/labels.npy --test wide.npy "
+      "--test-target big/labels.npy";
+  const std::vector<std::string> calls = {
+      "run integer.safetensors" + data,
+      "quantize float.safetensors" + test,
+      "finetune float.safetensors --steps 1" + test,
+      "diagnose prepared.safetensors" + data,
+      "compare float.safetensors integer.safetensors --data wide.npy",
+      "export integer.safetensors --to c99 --name w --test 24 --data "
+      "wide.npy"};
+  for (const std::string& call : calls) {
+    const Ended ended = ends_well(call + " --json");
+    INFO(call << '\n' << ended.err);
+    CHECK_THAT(ended.err, test::ContainsSubstring("35 % of the input's values saturate: "));
+    CHECK_THAT(ended.err, test::ContainsSubstring(" takes 0 to 1\n"));
+    CHECK(Json::parse(ended.out).at("warnings").size() == 1);
+  }
+  CHECK(ends_well("run float.safetensors" + data).err.empty());  // it has no codes
+}
+
 }  // namespace quantrain
