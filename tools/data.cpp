@@ -78,17 +78,41 @@ void fit_shape(const DataFlags& flags, const Model& model, Data& data) {
                   data.format == "PNG" ? ": scale the images to this size" : "");
 }
 
-/// Labels by the model's names of classes, where both have names.
-void match_classes(const Model& model, Data& data) {
-  const std::vector<std::string> known = model.classes();
-  if (known.empty() || data.classes.empty() || known == data.classes) return;
+/// Labels by the names of classes that the model knows, or else by `names`. Without either, the
+/// data must have a name for each class, because a missing one would change the others' numbers.
+void match_classes(const Model& model, const std::vector<std::string>& names, Data& data) {
+  if (data.classes.empty()) return;
+  const std::vector<std::string> own = model.classes();
+  const std::vector<std::string>& known = own.empty() ? names : own;
+  const int64_t count = model.outputs();
+  if (!own.empty() && std::ssize(own) != count)
+    throw DataError(
+        model.path, "names ", own.size(), " classes and gives ", count, ": train it again");
+  if (known.empty() && std::ssize(data.classes) != count) {
+    const bool is_table = data.format == "csv";
+    throw DataError(data.path,
+                    "has ",
+                    data.classes.size(),
+                    is_table ? " words in its column of classes" : " folders",
+                    ", the model gives ",
+                    count,
+                    count == 1 ? " output" : " classes",
+                    is_table ? ": a number for each class also works"
+                             : ": there must be a folder for each class; one folder of .png files "
+                               "has no classes");
+  }
+  if (known.empty() || known == data.classes) return;
   std::vector<int32_t> index;
   for (const std::string& name : data.classes) {
     const auto found = std::find(known.begin(), known.end(), name);
     if (found == known.end()) {
       std::string all;
       for (const std::string& one : known) all += (all.empty() ? "" : ", ") + one;
-      throw DataError(data.path, "has a class \"", name, "\", the model has: ", all);
+      throw DataError(data.path,
+                      "has a class \"",
+                      name,
+                      own.empty() ? "\", the training data have: " : "\", the model has: ",
+                      all);
     }
     index.push_back(static_cast<int32_t>(found - known.begin()));
   }
@@ -172,7 +196,9 @@ std::vector<int64_t> spread(int64_t n, int64_t count) {
   return indices;
 }
 
-Data read_data(const DataFlags& flags, const Model& model) {
+Data read_data(const DataFlags& flags,
+               const Model& model,
+               const std::vector<std::string>& classes) {
   if (model.inputs() != 1)
     throw DataError(model.path,
                     "has ",
@@ -180,7 +206,7 @@ Data read_data(const DataFlags& flags, const Model& model) {
                     " inputs; data are read for networks with one input: use the library's calls");
   Data data = read_files(flags, model);
   fit_shape(flags, model, data);
-  match_classes(model, data);
+  match_classes(model, classes, data);
   check_labels(model, data);
   keep(data, flags.samples);
   return data;

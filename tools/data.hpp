@@ -63,10 +63,13 @@ struct Reading {
   std::optional<QParams> params{};    ///< of the codes, if the model takes codes
 };
 
-/// Reads D for a model with this input, and checks its shape.
-/// Throws: DataError with both shapes if they differ, if labels or targets do not fit, and what the
-/// readers throw; WrongCall if a flag does not fit this kind of data.
-Data read_data(const DataFlags& flags, const Model& model);
+/// Reads D for a model with this input, and checks its shape. classes: the names of the labels, if
+/// the model does not know them.
+/// Throws: DataError with both shapes if they differ, if classes, labels or targets do not fit, and
+/// what the readers throw; WrongCall if a flag does not fit this kind of data.
+Data read_data(const DataFlags& flags,
+               const Model& model,
+               const std::vector<std::string>& classes = {});
 
 /// From the flags, the model, and, for a network of floats without a range, the data. Bytes mean
 /// what --range says; or the model's range, if it is [0, 1], [-1, 1] or [0, 255]; or [0, 1].

@@ -41,7 +41,7 @@ Parts read_parts(const DataFlags& flags, const TestFlags& test, const Model& mod
   } else {
     other.split = "test";
   }
-  Samples judge{std::make_shared<const Data>(read_data(other, model)), other, model};
+  Samples judge{std::make_shared<const Data>(read_data(other, model, data->classes)), other, model};
   judge.reading = samples.reading;
   return {samples, judge, {}, {}, test.path.empty() ? "the test part" : test.path};
 }

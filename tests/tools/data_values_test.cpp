@@ -102,4 +102,32 @@ TEST_CASE("values that saturate are told", "[tools]") {
   CHECK(ends_well("run float.safetensors" + data).err.empty());  // it has no codes
 }
 
+TEST_CASE("class folders are found by name, and none may be missing", "[tools]") {
+  namespace fs = std::filesystem;
+  fs::copy(bench().at("big/png"), bench().at("five"), fs::copy_options::recursive);
+  fs::remove_all(bench().at("five/class2"));
+  const Ended missing = bench().run("run float.safetensors --data five");
+  CHECK(missing.status == 1);
+  CHECK_THAT(missing.err, test::ContainsSubstring("has 5 folders, the model gives 6 classes"));
+  ends_well("quantize float.safetensors --data big/png --test five --output named.safetensors");
+  const Json found = report_of("run named.safetensors --data five --output classes.npy");
+  const std::vector<int32_t> given = read_npy(bench().at("classes.npy")).labels();
+  REQUIRE(given.size() == 20);
+  int right = 0;
+  for (size_t i = 0; i < given.size(); ++i) {
+    const int32_t folder = static_cast<int32_t>(i) / 4;
+    right += given[i] == (folder < 2 ? folder : folder + 1);
+  }
+  CHECK(found.at("accuracy").get<double>() == right / 20.0);
+  fs::rename(bench().at("five/class5"), bench().at("five/cat"));
+  const Ended unknown = bench().run("run named.safetensors --data five");
+  CHECK(unknown.status == 1);
+  CHECK_THAT(unknown.err, test::ContainsSubstring("has a class \"cat\", the model has: class0"));
+  const Ended other =
+      bench().run("finetune float.safetensors --steps 1 --data big/png --test five");
+  CHECK(other.status == 1);
+  CHECK_THAT(other.err,
+             test::ContainsSubstring("has a class \"cat\", the training data have: class0"));
+}
+
 }  // namespace quantrain
