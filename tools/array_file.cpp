@@ -66,8 +66,9 @@ void write_csv(const std::string& path,
                              : std::to_chars(number, number + sizeof number, array.floats[at]);
       text += ',';
       text.append(number, end.ptr);
-      if (has_names)
-        text += ',' + quoted(names[static_cast<size_t>(array.integers[at]) % names.size()]);
+      if (!has_names) continue;
+      const auto name = static_cast<size_t>(array.integers[at]);
+      text += ',' + (name < names.size() ? quoted(names[name]) : std::string());
     }
     text += '\n';
   }

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "framework/core/error.hpp"
+#include "framework/core/text_stream.hpp"
 #include "framework/integer/classes.hpp"
 #include "framework/metrics/evaluate.hpp"
 #include "layers/evaluate.hpp"
@@ -119,11 +120,16 @@ void run_model(const RunOptions& given) {
   }
   if (samples.data->has_targets()) add_metrics(evaluate_model(model, loader), "", report);
   if (!options.output.empty()) {
-    write_files([&] {
-      write_array(options.output,
-                  file,
-                  options.as == "classes" ? model.classes() : std::vector<std::string>{});
-    });
+    std::vector<std::string> names;
+    if (options.as == "classes") names = model.classes();
+    if (!names.empty() && std::ssize(names) != model.outputs()) {
+      TextStream text;
+      text << "names are left out: " << model.path << " names " << names.size()
+           << " classes and gives " << model.outputs();
+      report.warning(std::move(text).str());
+      names.clear();
+    }
+    write_files([&] { write_array(options.output, file, names); });
     report.fact("output", options.output);
   }
   print(report, options.common.json);

@@ -130,4 +130,16 @@ TEST_CASE("class folders are found by name, and none may be missing", "[tools]")
              test::ContainsSubstring("has a class \"cat\", the training data have: class0"));
 }
 
+TEST_CASE("run gives no class the name of another", "[tools]") {
+  Network net = load_network(bench().at("float.safetensors"));
+  net.set_classes({"a", "b", "c"});
+  save_network(net, bench().at("three.safetensors"));
+  const Ended ended = ends_well("run three.safetensors --data big/images.npy --output c.csv");
+  CHECK_THAT(ended.err, test::ContainsSubstring("names 3 classes and gives 6"));
+  CHECK(test::text_of(bench().at("c.csv")).rfind("sample,class\n", 0) == 0);
+  const Ended labels = bench().run("run three.safetensors --data big/png");
+  CHECK(labels.status == 1);
+  CHECK_THAT(labels.err, test::ContainsSubstring("names 3 classes and gives 6"));
+}
+
 }  // namespace quantrain
