@@ -102,6 +102,7 @@ Data read_array(const std::string& path) {
     data.bytes = std::move(array).take_bytes();
   } else {
     data.floats = array.floats();
+    data.is_int8 = array.type == NpyType::kI8;
   }
   return data;
 }

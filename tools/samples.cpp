@@ -99,6 +99,11 @@ Range bytes_range(const DataFlags& flags, Range of_model) {
   return is_usual ? of_model : kOfBytes[0];
 }
 
+/// Whether floats are signed codes of this input.
+bool holds_codes(const Data& data, const std::optional<QParams>& params) {
+  return data.is_int8 && params && params->type.is_signed;
+}
+
 /// Batches of data in one of the forms.
 class Source : public BatchSource {
  public:
@@ -121,6 +126,10 @@ class Source : public BatchSource {
     const int64_t n = width();
     if (data_->bytes.empty()) {
       std::copy_n(data_->floats.begin() + row * n, n, to);
+      if (!holds_codes(*data_, reading_.params)) return;
+      const QParams& params = *reading_.params;
+      for (int64_t i = 0; i < n; ++i)
+        to[i] = params.scale[0] * (to[i] - static_cast<float>(params.zero_point[0]));
       return;
     }
     const uint8_t* const bytes = data_->bytes.data() + row * n;
@@ -224,6 +233,11 @@ Reading reading_of(const DataFlags& flags, const Model& model, const Data& data)
     reading.input = raw_range(reading.range, reading.features);
     reading.raw = bytes_range(flags, reading.input);
     if (flags.range.empty() || !data.bytes.empty()) return reading;
+    if (holds_codes(data, reading.params))
+      throw DataError(data.path,
+                      "holds int8, which are codes of ",
+                      model.path,
+                      ": leave --range away, or save the values as floats");
     // The range of floats is the model's.
     const float code = (reading.input.max - reading.input.min) / 255.0f;
     if (std::fabs(reading.raw.min - reading.input.min) > code ||

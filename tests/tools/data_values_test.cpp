@@ -142,4 +142,15 @@ TEST_CASE("run gives no class the name of another", "[tools]") {
   CHECK_THAT(labels.err, test::ContainsSubstring("names 3 classes and gives 6"));
 }
 
+TEST_CASE("int8 values are the codes of a .tflite whose input is int8", "[tools]") {
+  std::vector<uint8_t> codes = test::read_bytes(bench().at("small/images.bin"));
+  const std::vector<int32_t> expected = integers_from(test::kTflite, "small/images.bin");
+  for (uint8_t& code : codes) code ^= 0x80;  // q + 128
+  test::write_bytes(bench().at("i8.npy"), test::npy("|i1", "(24, 8, 8)", codes));
+  CHECK(integers_from(test::kTflite, "i8.npy") == expected);
+  const Ended said = bench().run("run " + test::kTflite + " --data i8.npy --range 0,1");
+  CHECK(said.status == 1);
+  CHECK_THAT(said.err, test::ContainsSubstring("are codes of"));
+}
+
 }  // namespace quantrain
