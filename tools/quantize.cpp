@@ -1,7 +1,10 @@
 // quantrain quantize: quantization after training.
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <memory>
 
+#include "framework/metrics/evaluate.hpp"
+#include "layers/evaluate.hpp"
 #include "layers/network/copy_network.hpp"
 #include "layers/network/network_file.hpp"
 #include "quant/lowering/convert.hpp"
@@ -27,6 +30,28 @@ struct QuantizeOptions {
   Budget budget;
   Common common;
 };
+
+/// The signal-to-noise ratio of the integers' outputs, in decibels.
+double outputs_to_noise(const Model& floats, const Model& integers, const Samples& samples) {
+  constexpr int64_t kCompared = 1024;  // samples
+  const std::vector<Tensor> expected =
+      predict_outputs(*floats.network, samples.loader(floats, kCompared));
+  const std::vector<Tensor> got =
+      predict_outputs(*integers.integer, samples.loader(integers, kCompared));
+  double signal = 0.0;
+  double noise = 0.0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const Floats a = expected[i].floats();
+    const Floats b = got[i].floats();
+    for (int64_t k = 0; k < expected[i].elements(); ++k) {
+      const double real = a.data()[k];
+      const double change = b.data()[k] - real;
+      signal += real * real;
+      noise += change * change;
+    }
+  }
+  return noise > 0.0 ? 10.0 * std::log10(signal / noise) : INFINITY;
+}
 
 void quantize_model(const QuantizeOptions& options) {
   options.common.apply();
@@ -57,9 +82,9 @@ void quantize_model(const QuantizeOptions& options) {
   add_input(parts.training, report);
   warn_of_saturation(parts, report);
   const bool judged = parts.test.data->has_targets();
+  report.fact("judged_by", parts.test_name);
+  report.fact("samples", parts.test.data->size);
   if (judged) {
-    report.fact("judged_by", parts.test_name);
-    report.fact("samples", parts.test.data->size);
     const Metrics metrics = evaluate_model(model, parts.test.loader(model));
     add_metrics(metrics, "float", report);
     const auto accuracy = metrics.find("accuracy");
@@ -81,7 +106,11 @@ void quantize_model(const QuantizeOptions& options) {
     integers.integer = integers_of(prepared);
     net = std::move(*prepared.network);
   }
-  if (judged) add_metrics(evaluate_model(integers, parts.test.loader(integers)), "integer", report);
+  if (judged) {
+    add_metrics(evaluate_model(integers, parts.test.loader(integers)), "integer", report);
+  } else {
+    report.fact("signal_to_noise", decibels(outputs_to_noise(model, integers, parts.test)));
+  }
   const DeviceSize size = device_size(*integers.integer);
   report.fact("ram_bytes", size.ram);
   report.fact("flash_bytes", size.flash);

@@ -153,4 +153,14 @@ TEST_CASE("int8 values are the codes of a .tflite whose input is int8", "[tools]
   CHECK_THAT(said.err, test::ContainsSubstring("are codes of"));
 }
 
+TEST_CASE("quantize says how well it did without labels, too", "[tools]") {
+  const Json report = report_of("quantize float.safetensors --data big/images.npy --range 0,2");
+  CHECK(report.at("samples") == test::Bench::kSamples);
+  CHECK(report.at("input_low") == 0.0);
+  CHECK(report.at("input_high") == 2.0);
+  // A step of 8 bits is a 256th of the range.
+  CHECK(report.at("signal_to_noise").get<double>() > 20.0);
+  CHECK(report.at("signal_to_noise").get<double>() < 80.0);
+}
+
 }  // namespace quantrain
