@@ -159,12 +159,13 @@ void keep(Data& data, int64_t count) {
 }  // namespace
 
 void DataFlags::declare(CLI::App& line, bool required) {
-  CLI::Option* const option = flag(line,
-                                   "--data",
-                                   path,
-                                   "FILE",
-                                   "samples: an IDX folder, a .npy, a .csv, a folder of .png files "
-                                   "(one folder for each class), a .png, or raw bytes");
+  CLI::Option* const option =
+      flag(line,
+           "--data",
+           path,
+           "FILE",
+           "samples: an IDX folder, a .npy, a .csv, a folder of .png files "
+           "(one folder for each class), a .png, or raw bytes (.bin, .raw)");
   if (required) option->required();
   flag(line, "--split", split, "train|test", "part of an IDX folder");
   flag(line,

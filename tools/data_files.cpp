@@ -192,8 +192,16 @@ void read_targets(const std::string& path, Data& data) {
     data.target_is_input = true;
     return;
   }
-  const bool is_npy = fs::path(path).extension() == ".npy";
+  if (!fs::exists(path)) throw DataError(path, "does not exist");
+  const std::string extension = fs::path(path).extension();
+  const bool is_npy = extension == ".npy";
   if (!is_npy) {
+    const bool may_be_idx =
+        extension.empty() || extension == ".gz" || extension.rfind(".idx", 0) == 0;
+    if (!may_be_idx)
+      throw DataError(path,
+                      "holds no targets that are read: save a .npy or an IDX file, or put them "
+                      "into a column of a .csv with the inputs");
     const IdxArray labels = read_idx_u8(path);
     data.labels.assign(labels.bytes.begin(), labels.bytes.end());
   } else {
@@ -233,6 +241,12 @@ Data read_files(const DataFlags& flags, const Model& model) {
     throw WrongCall("--layout", "is only for .npy files");
   if (!flags.columns.empty() && extension != ".csv")
     throw WrongCall("--columns", "is only for .csv files");
+  const bool is_known = is_folder || extension == ".png" || extension == ".npy" ||
+                        extension == ".csv" || extension == ".bin" || extension == ".raw";
+  if (!is_known)
+    throw DataError(flags.path,
+                    "is none of the data that are read: a folder of IDX or .png files, .npy, .csv, "
+                    ".png, or raw bytes, named .bin or .raw");
   Data data = is_idx                             ? read_idx(flags)
               : is_folder || extension == ".png" ? read_images(flags.path, expected)
               : extension == ".npy"              ? read_array(flags.path)

@@ -94,7 +94,9 @@ std::vector<Wrong> wrong_calls() {
       // Data.
       {"run " + kOnnx + " --data nowhere", 1, "nowhere"},
       {"run " + kOnnx + " --data nowhere.npy", 1, "nowhere.npy"},
-      {"run " + kOnnx + " --data empty", 1, "no whole samples [13, 10, 1] of 130 bytes"},
+      {"run " + kOnnx + " --data empty", 1, "raw bytes, named .bin or .raw"},
+      {"run " + kOnnx + " --data photo.jpg", 1, "a folder of IDX or .png files, .npy, .csv"},
+      {"run " + kOnnx + " --data empty.bin", 1, "no whole samples [13, 10, 1] of 130 bytes"},
       {"run " + kOnnx + " --data small/images.bin", 1, "no whole samples [13, 10, 1]"},
       {"run " + kOnnx + " --data small/idx", 1, "samples [8, 8], the model takes [13, 10, 1]"},
       {"run " + kOnnx + " --data small/images.npy",
@@ -121,7 +123,8 @@ std::vector<Wrong> wrong_calls() {
        "samples [1, 13, 10], the model takes"},
       {"run " + kOnnx + " --data big/png --columns a", 2, "--columns"},
       {"run " + kOnnx + idx + " --target big/labels.npy", 2, "are known already"},
-      {"run " + kOnnx + " --data big/images.bin --target table.csv", 1, "table.csv"},
+      {"run " + kOnnx + " --data big/images.bin --target table.csv", 1, "save a .npy or an IDX"},
+      {"run " + kOnnx + " --data big/images.bin --target nowhere", 1, "does not exist"},
       {"run " + kOnnx + " --data big/images.bin --target few.npy", 1, "2 targets for 24 samples"},
       {"run " + kOnnx + " --data big/images.bin --target wild.npy",
        1,
@@ -191,6 +194,8 @@ void write_wrong_files() {
   using namespace test;
   const Bench& place = bench();
   write_file(place.at("empty"), "");
+  write_file(place.at("empty.bin"), "");
+  write_file(place.at("photo.jpg"), "\xff\xd8 a photo");
   write_file(place.at("network.pt"), "PK.. not ours ..........");
   write_file(place.at("network.h5"), "HDF not ours ...........");
   write_file(place.at("broken.onnx"), "this is no protobuf at all");
