@@ -25,18 +25,18 @@ void set_axis(const Node& n, const std::vector<int64_t>& dims, QParams& params) 
 }
 
 /// The codes of a constant of floats, by (3).
-ConstantCodes quantized(const StoredTensor& tensor, const QParams& params) {
+ConstantCodes quantized(const std::vector<int64_t>& dims,
+                        const std::vector<float>& values,
+                        const QParams& params) {
   const DefaultRounding rounding;
-  ConstantCodes codes{tensor.dims, {}, params.type.qmin(), params.type.qmax()};
-  const std::vector<float> values = floats_of(tensor);
+  ConstantCodes codes{dims, {}, params.type.qmin(), params.type.qmax()};
   const size_t channels = params.scale.size();
   size_t inner = 1;
   if (channels > 1) {
     const auto axis = static_cast<size_t>(params.axis);
-    if (tensor.dims[axis] != static_cast<int64_t>(channels))
+    if (dims[axis] != static_cast<int64_t>(channels))
       throw Refusal{"another number of scales than of channels"};
-    for (size_t i = axis + 1; i < tensor.dims.size(); ++i)
-      inner *= static_cast<size_t>(tensor.dims[i]);
+    for (size_t i = axis + 1; i < dims.size(); ++i) inner *= static_cast<size_t>(dims[i]);
   }
   for (size_t i = 0; i < values.size(); ++i) {
     const size_t c = channels == 1 ? 0 : i / inner % channels;
@@ -51,18 +51,19 @@ void quantize_linear(Rewriter& r, const Node& n) {
   r.begin(n, "QDQ");
   check_blocks(n);
   const std::string &x = input(n, 0), &zero = input(n, 2);
-  const auto type =
-      static_cast<ElementType>(n.get("output_dtype", static_cast<int64_t>(ElementType::kUint8)));
+  const auto named = static_cast<ElementType>(n.get("output_dtype", int64_t{0}));
+  const ElementType type = named == ElementType::kUndefined ? ElementType::kUint8 : named;
   if (r.is_constant(x)) {
     QParams params = r.params(input(n, 1), zero, type);
-    if (params.type.bits > 8) throw Refusal{"codes of more than 8 bits"};
+    if (bits_of(zero.empty() ? type : r.constant(zero).type) > 8)
+      throw Refusal{"codes of more than 8 bits"};
     const StoredTensor& tensor = r.constant(x);
     set_axis(n, tensor.dims, params);
     for (const int32_t z : params.zero_point) {
       if (z < params.type.qmin() || z > params.type.qmax())
         throw Refusal{"a zero point that is no code"};
     }
-    return r.set_codes(n.outputs[0], quantized(tensor, params), x);
+    return r.set_codes(n.outputs[0], quantized(tensor.dims, r.floats(x), params), x);
   }
   if (r.params_of(x) != nullptr || r.is_code_input(x)) throw Refusal{"of codes"};
   r.quantize(r.real(x), n.outputs[0], r.value_params(input(n, 1), zero, type));

@@ -91,6 +91,15 @@ Rewrite function(const char* op_type, size_t operands) {
   };
 }
 
+/// Operator set 13 changed which axes a softmax goes over. `opset` says which are meant.
+void softmax(Rewriter& r, const Node& n) {
+  if ((n.get("opset", r.opset()) < 13) != (r.opset() < 13))
+    throw Refusal{"its operator set is not that of the file"};
+  Node copy = n;
+  if (n.find("axis") == nullptr) copy.attributes.push_back({"axis", int64_t{-1}});
+  function("Softmax", 1)(r, copy);
+}
+
 void concat(Rewriter& r, const Node& n) {
   r.begin(n, "QOperator");
   if (n.inputs.size() < 5 || n.inputs.size() % 3 != 2)
@@ -107,12 +116,12 @@ void add_qoperator(RewriteTable& table) {
   table[".QLinearMatMul"] = matmul;
   table["com.microsoft.QGemm"] = gemm;
   table["com.microsoft.QLinearConcat"] = concat;
+  table["com.microsoft.QLinearSoftmax"] = softmax;
   for (const auto& [name, op_type, operands] :
        {std::tuple{"QLinearAdd", "Add", size_t{2}},
         std::tuple{"QLinearMul", "Mul", size_t{2}},
         std::tuple{"QLinearSigmoid", "Sigmoid", size_t{1}},
         std::tuple{"QLinearLeakyRelu", "LeakyRelu", size_t{1}},
-        std::tuple{"QLinearSoftmax", "Softmax", size_t{1}},
         std::tuple{"QLinearAveragePool", "AveragePool", size_t{1}},
         std::tuple{"QLinearGlobalAveragePool", "GlobalAveragePool", size_t{1}},
         std::tuple{"QLinearReduceMean", "ReduceMean", size_t{1}}})

@@ -101,6 +101,7 @@ bool Rewriter::is_constant(const std::string& name) const {
 QParams Rewriter::params(const std::string& scale, const std::string& zero, ElementType type) {
   QParams params;
   params.scale = floats(scale);
+  if (params.scale.empty()) throw Refusal{"\"" + scale + "\" has no scale"};
   for (const float s : params.scale) {
     if (!(std::isnormal(s) && s > 0.0f))
       throw Refusal{"\"" + scale + "\" has a scale that is not positive"};
@@ -110,8 +111,8 @@ QParams Rewriter::params(const std::string& scale, const std::string& zero, Elem
   } else {
     const StoredTensor& tensor = constant(zero);
     type = tensor.type;
-    if (is_float(type) || bits_of(type) == 0)
-      throw Refusal{"codes of the type " + std::string(name_of(type))};
+    if (is_float(type)) throw Refusal{"codes of the type " + std::string(name_of(type))};
+    spend(tensor.elements());
     for (const int64_t z : integers_of(tensor)) {
       if (z < std::numeric_limits<int32_t>::min() || z > std::numeric_limits<int32_t>::max())
         throw Refusal{"a zero point that is no code"};
@@ -122,6 +123,8 @@ QParams Rewriter::params(const std::string& scale, const std::string& zero, Elem
     if (params.zero_point.size() != params.scale.size())
       throw Refusal{"another number of zero points than of scales"};
   }
+  if (is_float(type) || bits_of(type) == 0)
+    throw Refusal{"codes of the type " + std::string(name_of(type))};
   const auto [least, most] = range_of(type);
   if (bits_of(type) <= 16) {
     const std::optional<QType> found = find_type(least, most);
@@ -241,6 +244,7 @@ void Rewriter::begin(const Node& node, const char* dialect) {
 }
 
 void Rewriter::copy_node(const Node& node) {
+  if (node.domain == kOwnDomain) throw Refusal{"of a domain that no file may have"};
   Node copy = node;
   const QParams* params = nullptr;
   bool is_mixed = false;

@@ -84,6 +84,8 @@ ConstantCodes Rewriter::codes(const std::string& name) {
   const StoredTensor& tensor = constant(name);
   spend(tensor.elements());
   if (is_float(tensor.type)) throw Refusal{"\"" + name + "\" has floats, expected integers"};
+  if (bits_of(tensor.type) > 32)
+    throw Refusal{"codes of the type " + std::string(name_of(tensor.type))};
   const auto [least, most] = range_of(tensor.type);
   return {tensor.dims, integers_of(tensor), least, most};
 }

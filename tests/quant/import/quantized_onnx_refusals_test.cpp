@@ -1,4 +1,5 @@
 #include <functional>
+#include <limits>
 
 #include "quant/import/onnx/import_quantized_onnx.hpp"
 #include "quant/lowering/convert.hpp"
@@ -36,6 +37,11 @@ Proto& node_with(OnnxParts& parts, const std::string& output) {
     if (entry.bytes.find(key) != std::string::npos) return entry;
   }
   throw std::logic_error("no node gives " + output);
+}
+
+/// The quantizer of the input, whose codes are then those of its attribute output_dtype.
+Proto& quantizer_without_zero(OnnxParts& parts) {
+  return node_with(parts, "xd_q") = test::onnx_node("QuantizeLinear", {"x", "xd_s"}, {"xd_q"});
 }
 
 struct RefusedFile {
@@ -96,6 +102,49 @@ TEST_CASE("a quantized ONNX file that cannot be kept is refused by name", "[quan
       {"a scale for each block",
        [](OnnxParts& parts) {
          node_with(parts, "w").message(5, onnx_attribute("block_size", int64_t{2}));
+       }},
+      {"\"w_s\" has no scale",
+       [](OnnxParts& parts) {
+         set_initializer(parts, "w_s", test::onnx_floats("w_s", {0}, {}));
+         set_initializer(parts, "w_z", test::onnx_i8("w_z", {0}, {}));
+       }},
+      {"codes of the type int64",
+       [](OnnxParts& parts) {
+         const std::vector<int64_t> codes{1, 2, 3, -4, 5, std::numeric_limits<int64_t>::max()};
+         set_initializer(
+             parts,
+             "fc.weight_quantized",
+             test::onnx_tensor("fc.weight_quantized", 7, {2, 3}).text(9, test::raw_bytes(codes)));
+       }},
+      {"codes of the type float",
+       [](OnnxParts& parts) {
+         quantizer_without_zero(parts).message(5, onnx_attribute("output_dtype", int64_t{1}));
+       }},
+      {"quantrain.Quantizer (of a domain that no file may have): 1 use",
+       [](OnnxParts& parts) {
+         node_with(parts, "h") = onnx_node_of(
+             "quantrain", "Quantizer", {"xd"}, {"h"}, {onnx_attribute("index", int64_t{1} << 30)});
+       }},
+      {"com.microsoft.QLinearSoftmax (its operator set is not that of the file): 1 use",
+       [](OnnxParts& parts) {
+         node_with(parts, "h") = onnx_node_of("com.microsoft",
+                                              "QLinearSoftmax",
+                                              {"xd_q", "xd_s", "xd_z", "xd_s", "xd_z"},
+                                              {"h"},
+                                              {onnx_attribute("opset", int64_t{12})});
+       }},
+      {"QuantizeLinear (constants become too large): ",
+       [](OnnxParts& parts) {
+         const std::vector<float> zeros(4096);
+         parts.initializers.push_back(test::onnx_floats("large", {4096}, zeros));
+         std::vector<std::string> codes;
+         for (int i = 0; i < 600; ++i) {
+           codes.push_back("q" + std::to_string(i));
+           parts.nodes.push_back(onnx_node("QuantizeLinear", {"large", "xd_s"}, {codes.back()}));
+         }
+         parts.nodes.push_back(
+             onnx_node("Concat", codes, {"all"}, {onnx_attribute("axis", int64_t{0})}));
+         parts.outputs.push_back(test::onnx_value("all", {600 * 4096}));
        }},
       {"codes of the type bool",
        [](OnnxParts& parts) {
