@@ -69,16 +69,19 @@ void exact_softmax(Export& out, const integer::QuantizedSoftmax& op, int x, int 
   const Form form{.dims = {op.rows, op.classes}};
   const std::vector<int64_t> last{-1};
   const std::string codes = cast(graph, out.values.get(x, form), ElementType::kInt32);
-  const std::string most = graph.node("ReduceMax", {codes}, {{"axes", last}});
+  // The axes are an input: of a sum from operator set 13 on, of a maximum from 18 on.
+  const auto reduced = [&](const char* op_type, const std::string& values, int64_t since) {
+    return out.opset >= since
+               ? graph.node(op_type, {values, graph.constant<int64_t>({1}, last, "axes")})
+               : graph.node(op_type, {values}, {{"axes", last}});
+  };
+  const std::string most = reduced("ReduceMax", codes, 18);
   const std::vector<int64_t> powers(op.powers.begin(), op.powers.end());
   const std::string power =
       graph.node("Gather",
                  {graph.constant<int64_t>({std::ssize(powers)}, powers, "powers"),
                   graph.node("Sub", {most, codes})});
-  // From operator set 13 on, the axes of a sum are an input.
-  const std::string sum =
-      out.opset >= 13 ? graph.node("ReduceSum", {power, graph.constant<int64_t>({1}, last, "axes")})
-                      : graph.node("ReduceSum", {power}, {{"axes", last}});
+  const std::string sum = reduced("ReduceSum", power, 13);
   const std::string scaled =
       graph.node("Mul", {power, graph.scalar<int64_t>(op.multiplier.m0, "multiplier")});
   const std::string share = graph.node("Div", {scaled, sum});

@@ -4,7 +4,10 @@
 #include <concepts>
 #include <limits>
 #include <map>
+#include <string_view>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "framework/core/error.hpp"
 #include "framework/core/version.hpp"
@@ -14,6 +17,7 @@
 #include "layers/onnx/elements.hpp"
 #include "layers/onnx/reader.hpp"
 #include "quant/export/onnx/metadata.hpp"
+#include "quant/export/onnx/qdq.hpp"
 
 namespace quantrain {
 namespace onnx_export {
@@ -21,6 +25,7 @@ namespace {
 
 constexpr int64_t kMost32 = std::numeric_limits<int32_t>::max();
 constexpr int64_t kMostSteps = 1 << 14;
+constexpr int64_t kMostShared = 64;  // bytes of constants that GraphBuilder shares
 constexpr JsonLimits kLimits{.bytes = int64_t{64} << 20, .values = int64_t{1} << 23};
 
 // --- whether two graphs are equal, but for the names of nodes
@@ -67,6 +72,17 @@ bool equal(const onnx::ValueInfo& a, const onnx::ValueInfo& b) {
 bool equal(const onnx::Graph& a, const onnx::Graph& b) {
   return equal(a.nodes, b.nodes) && equal(a.initializers, b.initializers) &&
          equal(a.inputs, b.inputs) && equal(a.outputs, b.outputs);
+}
+
+/// In any order, so that tools may write them as they like. A key that comes twice is a difference.
+bool same_metadata(const onnx::Model& a, const onnx::Model& b) {
+  using Entry = std::pair<std::string_view, std::string_view>;
+  const auto sorted = [](const onnx::Model& model) {
+    std::vector<Entry> entries(model.metadata.begin(), model.metadata.end());
+    std::ranges::sort(entries);
+    return entries;
+  };
+  return sorted(a) == sorted(b);
 }
 
 // --- the program
@@ -127,7 +143,8 @@ class Loader {
   void check(const integer::Program& program) const {
     refuse_large_constants(program);
     const onnx::Model again = onnx_model(program, options_);
-    if (metadata_.at(kHashKey) != hash_text(program) || !equal(again.graph, model_.graph)) {
+    if (again.opset() != model_.opset() || !same_metadata(again, model_) ||
+        !equal(again.graph, model_.graph)) {
       refuse();
     }
   }
@@ -143,13 +160,19 @@ class Loader {
                     version());
   }
 
-  /// A pool whose windows have several sizes has multipliers for each of its pixels: the program
-  /// names few numbers, and the file must have all.
+  /// An exact pool has a one for each element of its window, and multipliers for each of its pixels
+  /// if its windows have several sizes: the program names few numbers, and the file must have all.
   void refuse_large_constants(const integer::Program& program) const {
+    int64_t left = model_.file_bytes;
     for (const integer::Step& step : program.steps) {
       const auto* const pool = std::get_if<integer::QuantizedAvgPool2d>(&step.operation);
-      if (pool == nullptr || pool->means.size() == 1) continue;
-      if (pool->shape.oh() * pool->shape.ow() > model_.file_bytes) refuse();
+      if (pool == nullptr) continue;
+      const kernels::Conv2dShape& s = pool->shape;
+      // Few ones are shared, and a pool in floats has none.
+      const int64_t window = s.kh * s.kw;
+      if (window > (options_.form == OnnxForm::kExact ? kMostShared : kMostSummed)) left -= window;
+      if (pool->means.size() > 1 && s.oh() * s.ow() > model_.file_bytes) refuse();
+      if (left < 0) refuse();
     }
   }
 

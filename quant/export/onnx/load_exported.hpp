@@ -14,8 +14,8 @@ bool is_exported_onnx(const std::string& path);
 
 /// The integer network of a file that export_onnx() wrote, of either form: the same integers and
 /// the same hash. Parameters come from the file's metadata, weights from its initializers. The file
-/// is untrusted: the program is validated, and exported again; unless that gives the graph of the
-/// file, operator by operator and bit by bit, the file is refused.
+/// is untrusted: the program is validated, and exported again. Unless that gives the operator set,
+/// metadata and graph of the file, operator by operator and bit by bit, the file is refused.
 /// Throws: DataError naming the path if the file was not made by export_onnx() of this version, or
 /// was changed since; what integer::load_program() throws.
 IntegerModel load_exported_onnx(const std::string& path, std::optional<int64_t> memory_limit = {});

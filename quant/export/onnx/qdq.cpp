@@ -18,10 +18,6 @@ constexpr double kNear = 0x1p-22;
 /// ties have no reason in the scales, 2 kNear 255 = 1.2e-4 of the results do.
 constexpr double kMostTies = 3e-4;
 
-/// Pools of more elements, all sizes of their windows together, stay exact, because all sums of
-/// their codes are tried.
-constexpr int64_t kMostSummed = 1 << 16;
-
 /// Counts results by whether they are near the middle of two codes.
 class Ties {
  public:

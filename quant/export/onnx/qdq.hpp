@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -7,6 +8,10 @@
 
 // Operations as QuantizeLinear and DequantizeLinear around operators of floats.
 namespace quantrain::onnx_export {
+
+/// Pools of more elements, all sizes of their windows together, stay exact, because all sums of
+/// their codes are tried.
+inline constexpr int64_t kMostSummed = 1 << 16;
 
 /// Adds the operators of a step, or nothing: false says that only the exact form is near enough to
 /// the engine's integers, or that it is as fast. If `gives_reals`, a linear layer that ends the

@@ -38,6 +38,24 @@ IntegerModel load_changed(const std::function<void(onnx::Model&)>& change) {
 
 }  // namespace
 
+TEST_CASE("reductions have their axes where the operator set expects them", "[quant][onnx]") {
+  const auto check = [](const OnnxExportOptions& options, size_t of_maximum, size_t of_sum) {
+    const onnx::Model model = onnx_model(integer::test::every_operation(), options);
+    int64_t reductions = 0;
+    for (const onnx::Node& node : model.graph.nodes) {
+      if (!node.op_type.starts_with("Reduce")) continue;
+      ++reductions;
+      const size_t inputs = node.op_type == "ReduceMax" ? of_maximum : of_sum;
+      CHECK(node.inputs.size() == inputs);
+      CHECK((node.find("axes") == nullptr) == (inputs == 2));
+    }
+    CHECK(reductions >= 2);
+  };
+  check({}, 1, 1);
+  check({.form = OnnxForm::kQdq}, 1, 2);
+  check({.form = OnnxForm::kQdq, .int4_weights = true}, 2, 2);
+}
+
 TEST_CASE("an exported program is loaded again with the same hash and metadata", "[quant][onnx]") {
   const TemporaryFolder folder;
   integer::Program every = integer::test::every_operation();
@@ -87,6 +105,18 @@ TEST_CASE("an exported file that was changed is refused", "[quant][onnx]") {
       load_changed([](onnx::Model& m) { metadata_of(m, "quantrain.hash")[0] ^= 1; }),
       DataError,
       changed);
+  // The meaning of operators, an entry that comes twice, one that no exporter writes.
+  QUANTRAIN_CHECK_ERROR(
+      load_changed([](onnx::Model& m) { m.operator_sets[0].version = 13; }), DataError, changed);
+  QUANTRAIN_CHECK_ERROR(
+      load_changed([](onnx::Model& m) { m.metadata.push_back(m.metadata.front()); }),
+      DataError,
+      changed);
+  QUANTRAIN_CHECK_ERROR(
+      load_changed([](onnx::Model& m) { m.metadata.emplace_back("quantrain.other", "text"); }),
+      DataError,
+      changed);
+  CHECK_NOTHROW(load_changed([](onnx::Model& m) { std::ranges::reverse(m.metadata); }));
 }
 
 TEST_CASE("metadata of an exported file are not trusted", "[quant][onnx]") {
