@@ -217,7 +217,8 @@ onnx::Model onnx_model(Network& net, const OnnxFloatOptions& options) {
   for (const auto& [key, text] : net.metadata()) model.metadata.emplace_back(key, text);
   std::string classes;
   for (const std::string& name : net.classes()) classes += (classes.empty() ? "" : ", ") + name;
-  if (!classes.empty()) model.metadata.emplace_back("classes", classes);
+  if (!classes.empty() && !net.metadata().contains("classes"))
+    model.metadata.emplace_back("classes", classes);
   return model;
 }
 

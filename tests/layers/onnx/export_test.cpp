@@ -70,6 +70,11 @@ TEST_CASE("an exported Network keeps its names, classes and metadata", "[layers]
   std::vector<std::string> parameters;
   for (const auto& parameter : again.named_parameters()) parameters.push_back(parameter.name);
   CHECK(std::count(parameters.begin(), parameters.end(), "features.conv.weight") == 1);
+
+  // ONNX forbids two entries of a key.
+  net.metadata()["classes"] = "Felis, Canis";
+  CHECK(onnx_model(net).metadata == std::vector<std::pair<std::string, std::string>>{
+                                        {"author", "a test"}, {"classes", "Felis, Canis"}});
 }
 
 TEST_CASE("what has no form in ONNX is listed with its layers", "[layers][onnx]") {
