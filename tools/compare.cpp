@@ -98,6 +98,7 @@ int64_t class_at(const LayerValues& values, int64_t row) {
 
 /// The rows of the first output whose class differs.
 int64_t other_classes(const LayerValues& a, const LayerValues& b) {
+  if (a.shape.rank() < 2 || b.shape.rank() < 2 || a.shape.back() != b.shape.back()) return 0;
   const int64_t scores = a.shape.back();
   int64_t count = 0;
   for (int64_t row = 0; scores > 1 && row < std::ssize(a.real) / scores; ++row)
@@ -135,7 +136,8 @@ void check_outputs_fit(const Model& a,
 }
 
 double signal_to_noise(const Difference& layer) {
-  return layer.noise > 0.0 ? 10.0 * std::log10(layer.signal / layer.noise) : INFINITY;
+  if (layer.noise == 0.0) return INFINITY;
+  return 10.0 * std::log10(layer.signal / layer.noise);  // NaN if a value is NaN
 }
 
 void compare_models(const CompareOptions& given) {

@@ -40,6 +40,12 @@ Extents moved_last(const Extents& shape) {
 void fit_shape(const DataFlags& flags, const Model& model, Data& data) {
   const Extents expected = model.input_shape();
   const Extents in_file = data.shape;
+  const bool same_size = data.shape.size() == 1 && !expected.empty() &&
+                         shape_of(data.shape).elements() == shape_of(expected).elements();
+  if (flags.layout == "nchw" && same_size && expected.size() >= 2) {
+    data.shape = {expected.back()};  // a flat row holds one channel after the other
+    data.shape.insert(data.shape.end(), expected.begin(), expected.end() - 1);
+  }
   const bool can_move = data.format == "npy" && data.shape.size() >= 2;
   const bool fits = expected.empty() || data.shape == expected;
   if (can_move && flags.layout != "nhwc" &&
@@ -51,9 +57,7 @@ void fit_shape(const DataFlags& flags, const Model& model, Data& data) {
   if (expected.empty() || data.shape == expected) return;
   Extents with_channel = data.shape;
   with_channel.push_back(1);
-  const bool same_rows =
-      data.shape.size() == 1 && shape_of(data.shape).elements() == shape_of(expected).elements();
-  if (with_channel == expected || same_rows) {
+  if (with_channel == expected || same_size) {
     data.shape = expected;
     return;
   }

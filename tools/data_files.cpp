@@ -93,9 +93,16 @@ Data read_images(const std::string& path, const Extents& expected) {
   return data;
 }
 
+/// Throws: DataError if samples have an axis without elements.
+void check_filled(const std::string& path, const Shape& shape) {
+  if (shape.rank() > 0 && std::find(shape.begin() + 1, shape.end(), 0) != shape.end())
+    throw DataError(path, "has shape ", shape, ", whose samples hold nothing");
+}
+
 Data read_array(const std::string& path) {
   NpyArray array = read_npy(path);
   if (array.shape.rank() < 1) throw DataError(path, "holds one number, expected samples [N, ...]");
+  check_filled(path, array.shape);
   Data data{.format = "npy", .size = array.shape[0]};
   data.shape.assign(array.shape.begin() + 1, array.shape.end());
   if (array.type == NpyType::kU8) {
@@ -208,6 +215,7 @@ void read_targets(const std::string& path, Data& data) {
     const NpyArray array = read_npy(path);
     const bool integers = array.type != NpyType::kF32 && array.type != NpyType::kF64;
     if (array.shape.rank() < 1) throw DataError(path, "holds one number");
+    check_filled(path, array.shape);
     if (integers && array.shape.rank() == 1) {
       data.labels = array.labels();
     } else {

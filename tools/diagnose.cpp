@@ -28,7 +28,7 @@ void diagnose_model(const DiagnoseFlags& options) {
   options.common.apply();
   const quant::QConfig config = options.bits.read();
   check_outputs({{"--page", options.page}},
-                {options.model.path, options.data.path, options.bits.config});
+                {options.model.path, options.data.path, options.data.target, options.bits.config});
   Model model = open_model(options.model);
   if (model.kind == Model::Kind::kInteger)
     throw DataError(model.path,

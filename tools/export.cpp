@@ -75,6 +75,8 @@ void check_form(const ExportOptions& options) {
   only(!options.c99.section.empty(), "--section", is_c99, "c99");
   only(options.unpacked, "--unpacked", is_c99, "c99");
   only(options.budget.given(), "--ram and --flash", is_c99, "c99");
+  only(
+      !options.data.path.empty(), "--data", is_c99 || options.to == "onnx-qdq", "c99 and onnx-qdq");
   only(options.int4, "--int4", options.to == "onnx-qdq", "onnx-qdq");
   only(options.input != "real", "--onnx-input", has_integers && !is_c99, "onnx-exact and onnx-qdq");
   only(options.result != "real",
@@ -93,7 +95,8 @@ OnnxLayout layout_of(const ExportOptions& options) {
 }
 
 void export_integers_to_onnx(const ExportOptions& options, Model& model) {
-  check_outputs({{"--output", options.output}}, {options.model.path, options.data.path});
+  check_outputs({{"--output", options.output}},
+                {options.model.path, options.data.path, options.data.target});
   model.integer = integers_of(model);
   model.kind = Model::Kind::kInteger;
   const bool is_qdq = options.to == "onnx-qdq";
@@ -149,7 +152,7 @@ void export_to_c99(const ExportOptions& options, Model& model) {
       outputs.emplace_back("--name",
                            (fs::path(options.output) / (options.c99.name + suffix)).string());
   }
-  check_outputs(outputs, {options.model.path});
+  check_outputs(outputs, {options.model.path, options.data.path, options.data.target});
   model.integer = integers_of(model);
   model.kind = Model::Kind::kInteger;
   const integer::Program& program = model.integer->program();

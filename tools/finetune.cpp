@@ -137,7 +137,12 @@ void finetune_model(const FinetuneOptions& options) {
                  {"--network", options.network},
                  {"--log", options.log},
                  {"--page", options.page}},
-                {options.model.path, options.data.path, options.test.path, options.bits.config});
+                {options.model.path,
+                 options.data.path,
+                 options.data.target,
+                 options.test.path,
+                 options.test.target,
+                 options.bits.config});
   if (!options.checkpoint.empty()) {
     check_folder(options.checkpoint);
     set_interrupt_hint("; the same call with --resume goes on from the last checkpoint");

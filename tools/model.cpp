@@ -78,12 +78,15 @@ Model open_safetensors(const std::string& path) {
                   "(torch.onnx.export)");
 }
 
-/// Names that convert() joined by ", ".
-std::vector<std::string> names_in_metadata(const IntegerModel& model, const char* key) {
+/// Names that convert() joined by ", "; none if there are more than `most`: a name has a comma.
+std::vector<std::string> names_in_metadata(const IntegerModel& model,
+                                           const char* key,
+                                           int64_t most) {
   const auto found = model.metadata().find(key);
   if (found == model.metadata().end()) return {};
   std::vector<std::string> names = parts(found->second, ',');
   for (std::string& name : names) name.erase(0, name.find_first_not_of(' '));
+  if (std::ssize(names) > most) names.clear();
   return names;
 }
 
@@ -249,11 +252,12 @@ int64_t Model::outputs() const {
 }
 
 std::vector<std::string> Model::classes() const {
-  return integer ? names_in_metadata(*integer, "classes") : network->classes();
+  return integer ? names_in_metadata(*integer, "classes", outputs()) : network->classes();
 }
 
 std::vector<std::string> Model::columns() const {
-  return integer ? names_in_metadata(*integer, "features") : network->inputs()[0].feature_names;
+  return integer ? names_in_metadata(*integer, "features", integer->input_shape(0).back())
+                 : network->inputs()[0].feature_names;
 }
 
 std::string Model::description() const {

@@ -26,7 +26,8 @@ std::string shown(const Cell& cell) {
   if (const auto* const number = std::get_if<int64_t>(&cell)) return grouped(*number);
   if (const auto* const flag = std::get_if<bool>(&cell)) return *flag ? "yes" : "no";
   if (const auto* const real = std::get_if<Rounded>(&cell)) {
-    if (std::string_view(real->unit) == " dB" && !std::isfinite(real->value)) return "exact";
+    if (std::string_view(real->unit) == " dB" && !std::isfinite(real->value))
+      return std::isnan(real->value) ? "NaN" : real->value > 0.0 ? "exact" : "no signal";
     const double value = std::string_view(real->unit) == " %" ? 100.0 * real->value : real->value;
     return decimals(value, real->digits) + real->unit;
   }

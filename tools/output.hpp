@@ -25,7 +25,8 @@ using Cell =
 
 /// A fraction as "91.06 %"; JSON gets the fraction.
 Cell percent(double fraction);
-/// Decibels; a signal without noise prints "exact", and is null in JSON.
+/// Decibels; a signal without noise prints "exact", noise without a signal "no signal". Both, and
+/// NaN, are null in JSON.
 Cell decibels(double value);
 
 /// The result of a verb, as text for people or as one JSON object. Both have the same content.

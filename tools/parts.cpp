@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "framework/core/splitmix64.hpp"
 #include "framework/core/text_stream.hpp"
 #include "tools/command.hpp"
 #include "tools/data.hpp"
@@ -27,14 +28,19 @@ Parts read_parts(const DataFlags& flags, const TestFlags& test, const Model& mod
   const Samples samples(data, training, model);
   if (test.path.empty() && !has_parts) {
     Parts parts{samples, samples, {}, {}, "the same samples"};
-    for (int64_t i = 0; hold_out && i < data->size; ++i)
-      (i % 10 == 9 ? parts.test_rows : parts.training_rows).push_back(i);
+    // One at random of each ten: every tenth row may be of one class.
+    for (int64_t i = 0; hold_out && i < data->size; ++i) {
+      const auto block = i / 10;
+      const auto chosen = static_cast<int64_t>(SplitMix64::mix(static_cast<uint64_t>(block)) % 10);
+      (i % 10 == chosen ? parts.test_rows : parts.training_rows).push_back(i);
+    }
     if (hold_out && !parts.test_rows.empty()) parts.test_name = "one of ten samples, held out";
     return parts;
   }
   DataFlags other = flags;
   if (!test.path.empty()) {
     other.path = test.path;
+    other.split.clear();
     other.samples = 0;
     if (std::filesystem::path(test.path).extension() != ".csv" && flags.target != "input")
       other.target = test.target;

@@ -58,7 +58,12 @@ void quantize_model(const QuantizeOptions& options) {
   options.budget.check_call();
   const quant::QConfig config = options.bits.read();
   check_outputs({{"--output", options.output}, {"--network", options.network}},
-                {options.model.path, options.data.path, options.test.path, options.bits.config});
+                {options.model.path,
+                 options.data.path,
+                 options.data.target,
+                 options.test.path,
+                 options.test.target,
+                 options.bits.config});
   Model model = open_model(options.model);
   if (model.kind != Model::Kind::kFloat)
     throw DataError(

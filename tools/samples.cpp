@@ -151,13 +151,20 @@ class Source : public BatchSource {
     for (size_t i = 0; i < indices.size(); ++i)
       raw(rows_[static_cast<size_t>(indices[i])], x.data() + static_cast<int64_t>(i) * n);
     Batch batch;
-    batch.input = form_ == Form::kCodes ? codes(shape, x) : floats(shape, x);
+    // An autoencoder gives z, in whatever form it takes its input.
+    if (data_->target_is_input) {
+      std::vector<float> z = x;
+      batch.targets.push_back(floats(shape, z, true));
+    }
+    batch.input =
+        form_ == Form::kCodes ? codes(shape, x) : floats(shape, x, form_ == Form::kFloats);
     add_targets(indices, batch);
     return batch;
   }
 
-  Tensor floats(const Shape& shape, std::vector<float>& x) const {
-    for (size_t i = 0; form_ == Form::kFloats && features_ != nullptr && i < x.size(); ++i)
+  /// x, or z.
+  Tensor floats(const Shape& shape, std::vector<float>& x, bool normalized) const {
+    for (size_t i = 0; normalized && features_ != nullptr && i < x.size(); ++i)
       x[i] = integer::feature_value(x, i, *features_);
     return Tensor::from(shape, x);
   }
@@ -183,10 +190,7 @@ class Source : public BatchSource {
   }
 
   void add_targets(std::span<const int64_t> indices, Batch& batch) const {
-    if (data_->target_is_input) {
-      batch.targets.push_back(batch.input);
-      return;
-    }
+    if (data_->target_is_input) return;
     for (const int64_t i : indices) {
       const auto row = static_cast<size_t>(rows_[static_cast<size_t>(i)]);
       if (!data_->labels.empty()) batch.labels.push_back(data_->labels[row]);

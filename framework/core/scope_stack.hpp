@@ -24,9 +24,16 @@ class ScopeStack {
   ScopeStack(const ScopeStack&) = delete;
   ScopeStack& operator=(const ScopeStack&) = delete;
 
-  void reserve(size_t n) { kept_.reserve(n); }
+  // Locked, because a scope that ends in another thread looks into all later ones.
+  void reserve(size_t n) {
+    const std::lock_guard lock(mutex_);
+    kept_.reserve(n);
+  }
   /// If a target is kept twice, the first value counts.
-  void keep(Target target, Value value) { kept_.emplace_back(std::move(target), std::move(value)); }
+  void keep(Target target, Value value) {
+    const std::lock_guard lock(mutex_);
+    kept_.emplace_back(std::move(target), std::move(value));
+  }
   const std::vector<std::pair<Target, Value>>& kept() const& { return kept_; }
 
   /// Ends the scope. Calls restore(target, value, later) for each target, the last one first.

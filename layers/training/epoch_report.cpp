@@ -25,8 +25,10 @@ constexpr double kLeft = 90.0;
 constexpr double kBottom = 30.0;
 constexpr double kMargin = 12.0;
 
-/// A figure with one curve: a value for each epoch.
-std::string chart(const std::string& title, const std::vector<double>& values) {
+/// A figure with one curve: a value for each epoch of the list.
+std::string chart(const std::string& title,
+                  const std::vector<EpochReport>& epochs,
+                  const std::vector<double>& values) {
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
   // long double, so that the range of two finite numbers is finite.
   long double bottom = *low;
@@ -36,8 +38,13 @@ std::string chart(const std::string& title, const std::vector<double>& values) {
     bottom -= margin;
     top += margin;
   }
-  const double steps = std::max(1.0, static_cast<double>(values.size()) - 1.0);
-  const auto x = [&](double i) { return kLeft + (kPageWidth - kLeft - kMargin) * i / steps; };
+  const auto first = static_cast<double>(epochs.front().epoch);
+  const double steps = std::max(1.0, static_cast<double>(epochs.back().epoch) - first);
+  const auto x = [&](size_t i) {
+    const double part = (static_cast<double>(epochs[i].epoch) - first) / steps;
+    return kLeft + (kPageWidth - kLeft - kMargin) * part;
+  };
+  const auto name = [&](size_t i) { return std::to_string(epochs[i].epoch + 1); };
   const auto y = [&](long double value) {
     const auto part = static_cast<double>((top - value) / (top - bottom));
     return kMargin + (kHeight - kBottom - kMargin) * part;
@@ -51,15 +58,14 @@ std::string chart(const std::string& title, const std::vector<double>& values) {
   }
   const size_t every = (values.size() + 9) / 10;
   for (size_t i = 0; i < values.size(); i += every)
-    svg += label(x(static_cast<double>(i)), kHeight - 8.0, "middle", std::to_string(i + 1));
+    svg += label(x(i), kHeight - 8.0, "middle", name(i));
   std::string points;
   for (size_t i = 0; i < values.size(); ++i)
-    points += number(x(static_cast<double>(i))) + ',' + number(y(values[i])) + ' ';
+    points += number(x(i)) + ',' + number(y(values[i])) + ' ';
   svg += "<polyline points=\"" + points + "\"/>\n";
   for (size_t i = 0; i < values.size(); ++i) {
-    svg += "<circle cx=\"" + number(x(static_cast<double>(i))) + "\" cy=\"" + number(y(values[i])) +
-           "\" r=\"3\"><title>epoch " + std::to_string(i + 1) + ": " + number(values[i]) +
-           "</title></circle>\n";
+    svg += "<circle cx=\"" + number(x(i)) + "\" cy=\"" + number(y(values[i])) +
+           "\" r=\"3\"><title>epoch " + name(i) + ": " + number(values[i]) + "</title></circle>\n";
   }
   return svg + "</svg></figure>\n";
 }
@@ -105,7 +111,7 @@ std::string training_page(const std::string& title, const std::vector<EpochRepor
   for (const auto& [name, value] : columns) {
     std::vector<double> values;
     for (const EpochReport& report : epochs) values.push_back(value(report));
-    if (!values.empty()) page += chart(name, values);
+    if (!values.empty()) page += chart(name, epochs, values);
     head += "<th>" + escaped(name) + "</th>";
   }
   page += "<table>\n" + head + "<th>seconds</th></tr>\n";

@@ -42,9 +42,22 @@ void add_readers(const std::vector<WiredValue>& wiring,
         if (reading.has_weights) {
           place.readers.push_back(std::move(reader));
         } else if (reading.operation == "concat") {
+          int64_t sum = 0;
+          for (const int part : reading.reads) sum += wiring[static_cast<size_t>(part)].channels;
+          if (channels != as.total || sum != reading.channels) {
+            throw QuantError(
+                reading.layer,
+                "concatenates the value after a flattening, or along another axis than "
+                "the channels, which cannot be treated automatically");
+          }
           reader.offset += before;
           reader.total = reading.channels;
           add_readers(wiring, static_cast<int>(own), reader, place);
+        } else if (moves != kMovesOnly.end() && reading.channels % as.total != 0) {
+          throw QuantError(reading.layer,
+                           "reads the value by \"",
+                           reading.operation,
+                           "\", which moves its channels to another axis");
         } else if (moves != kMovesOnly.end()) {
           reader.keeps_mean = reader.keeps_mean && reading.operation != "max_pool2d";
           add_readers(wiring, static_cast<int>(own), reader, place);

@@ -169,6 +169,43 @@ TEST_CASE("a table is read by its columns, and words are classes", "[tools]") {
   CHECK(json_of("run mlp.net --data table.csv --target kind").contains("accuracy"));
 }
 
+TEST_CASE("flat rows of an array are in the layout that is said", "[tools]") {
+  const std::string call =
+      "run " + test::kExports + "resnet.onnx --output u.npy --as outputs --data ";
+  const Json info = json_of("info " + test::kExports + "resnet.onnx");
+  const auto shape = info.at("inputs")[0].at("shape").get<std::vector<int64_t>>();
+  const int64_t n = shape[0] * shape[1] * shape[2];
+  std::vector<float> x;
+  for (int64_t i = 0; i < n; ++i) x.push_back(static_cast<float>(i) / static_cast<float>(n));
+  const auto text = [](int64_t extent) { return std::to_string(extent); };
+  const std::string planes = text(shape[2]) + ", " + text(shape[0]) + ", " + text(shape[1]);
+  test::write_bytes(bench().at("planes.npy"),
+                    test::npy("<f4", "(1, " + planes + ")", test::bytes_of(x)));
+  test::write_bytes(bench().at("flat.npy"),
+                    test::npy("<f4", "(1, " + text(n) + ")", test::bytes_of(x)));
+  runs(call + "planes.npy --layout nchw", 0);
+  const std::vector<float> expected = read_npy(bench().at("u.npy")).floats();
+  runs(call + "flat.npy --layout nchw", 0);
+  CHECK(read_npy(bench().at("u.npy")).floats() == expected);
+  runs(call + "flat.npy", 0);
+  CHECK(read_npy(bench().at("u.npy")).floats() != expected);
+}
+
+TEST_CASE("of an IDX folder, --test is its test part, whatever --split says", "[tools]") {
+  const std::vector<uint8_t> images(4 * 130, 7);
+  const std::vector<uint8_t> labels(4, 1);
+  std::filesystem::create_directories(bench().at("parts"));
+  for (const std::string part : {"train", "t10k"}) {
+    const uint32_t n = part == "train" ? 4 : 2;
+    test::write_bytes(bench().at("parts/" + part + "-images-idx3-ubyte"),
+                      test::idx({n, 13, 10}, {images.begin(), images.begin() + n * 130}));
+    test::write_bytes(bench().at("parts/" + part + "-labels-idx1-ubyte"),
+                      test::idx({n}, {labels.begin(), labels.begin() + n}));
+  }
+  const std::string call = "quantize float.safetensors --data parts --split train --test parts";
+  CHECK(json_of(call).at("samples") == 2);
+}
+
 TEST_CASE("an autoencoder is judged by its own input, and numbers by columns", "[tools]") {
   std::vector<float> rows;
   Random random(3);
@@ -181,6 +218,10 @@ TEST_CASE("an autoencoder is judged by its own input, and numbers by columns", "
   CHECK_THAT(result.at("mse_integer").get<double>(),
              Catch::Matchers::WithinRel(result.at("mse_float").get<double>(), 0.05));
   runs("finetune " + both + " --steps 2", 0);
+  // The integers' target is what the network sees, too.
+  const Json normalized = json_of("quantize " + both + " --mean 0.5 --deviation 0.25");
+  CHECK_THAT(normalized.at("mse_integer").get<double>(),
+             Catch::Matchers::WithinRel(normalized.at("mse_float").get<double>(), 0.05));
   // One column for each of the outputs.
   runs("run " + test::kExports +
            "mlp.onnx --data table.csv --target a,b,c --columns a,b,c,d,e,f,g,h,i",

@@ -129,6 +129,8 @@ std::vector<Wrong> wrong_calls() {
       {"run " + kOnnx + " --data big/images.bin --target wild.npy",
        1,
        "labels from 0 to 6, the model gives 6 classes"},
+      {"run " + kOnnx + " --data big/images.bin --target hollow.npy", 1, "hold nothing"},
+      {"run " + kOnnx + " --data hollow.npy --layout nchw", 1, "hold nothing"},
       {"run " + kOnnx + idx + " --samples 0", 2, "--samples"},
       {"run " + kOnnx + idx + " --mean x", 2, "\"x\" is no number"},
       {"run " + kOnnx + idx + " --mean 0,0", 2, "has 2 numbers"},
@@ -158,6 +160,17 @@ std::vector<Wrong> wrong_calls() {
       {"quantize float.safetensors --data nowhere --output float.safetensors",
        2,
        "would write over its input"},
+      {"quantize " + kOnnx +
+           " --data big/images.bin --target big/labels.npy --output big/labels.npy",
+       2,
+       "would write over its input"},
+      {"finetune " + kOnnx + idx +
+           " --test big/images.bin --test-target big/labels.npy --network " + "big/labels.npy",
+       2,
+       "would write over its input"},
+      {"diagnose " + kOnnx + " --data big/images.bin --target big/labels.npy --page big/labels.npy",
+       2,
+       "would write over its input"},
       {"finetune " + kOnnx + " --data nowhere --output no/where", 1, "no/where"},
       {"finetune " + kOnnx + " --data nowhere --log no/where", 1, "no/where"},
       {"finetune " + kOnnx + " --data nowhere --checkpoint table.csv/run", 1, "table.csv"},
@@ -167,6 +180,9 @@ std::vector<Wrong> wrong_calls() {
       {"export integer.safetensors --to c99 --name 1a", 1, "1a"},
       {"export integer.safetensors --to c99 --test 0", 2, "--test"},
       {"export integer.safetensors --to c99" + idx, 2, "is for the samples of --test N"},
+      {"export integer.safetensors --to onnx-exact --output x.onnx" + idx,
+       2,
+       "--data] is only for --to c99 and onnx-qdq"},
       {"export integer.safetensors --to onnx-exact", 2, "--output"},
       {"export integer.safetensors --to onnx-exact --output no/where.onnx", 1, "no/where.onnx"},
       {"export integer.safetensors --to onnx-exact --int4 --output x.onnx",
@@ -205,6 +221,7 @@ void write_wrong_files() {
   const std::vector<float> one{1.0f};
   tensors.add<float>("weight", {1}, one);
   save_safetensors(place.at("weights.safetensors"), tensors);
+  write_bytes(place.at("hollow.npy"), npy("<f4", "(24, 0, 3, 3)", {}));
   write_bytes(place.at("few.npy"), npy("<i4", "(2,)", bytes_of(std::vector<int32_t>{0, 1})));
   std::vector<int32_t> wild(24, 0);
   wild[3] = 6;

@@ -185,6 +185,13 @@ TEST_CASE("a page has numbers for every finite metric", "[layers][fit]") {
   CHECK(page.find("inf") == std::string::npos);
 }
 
+TEST_CASE("the curves of a page that has some of the epochs name these epochs", "[layers][fit]") {
+  const std::string page = training_page("run", {{}, {.epoch = 2}, {.epoch = 4}, {.epoch = 5}});
+  CHECK(page.find("<title>epoch 5: ") != std::string::npos);
+  CHECK(page.find("<title>epoch 6: ") != std::string::npos);
+  CHECK(page.find("<title>epoch 2: ") == std::string::npos);
+}
+
 TEST_CASE("fit refuses invalid options, metrics and losses", "[layers][fit]") {
   Training t;
   const std::vector<float> before = t.weights();

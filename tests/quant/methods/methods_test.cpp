@@ -76,6 +76,35 @@ Tensor float_outputs(Module& net, const DataLoader& data) {
   return predict(net, data);
 }
 
+/// A convolution's flattened value and another one's, concatenated, for a Linear.
+class FlattenedBranches : public Module {
+ public:
+  FlattenedBranches()
+      : a_(add("a", Conv2d{1, 4, {.kernel = 3}})),
+        relu_(add("relu", ReLU{})),
+        flat_a_(add("flat_a", Flatten{})),
+        b_(add("b", Conv2d{1, 3, {.kernel = 3}})),
+        flat_b_(add("flat_b", Flatten{})),
+        concat_(add("concat", Concat{})),
+        linear_(add("linear", Linear{36 * 7, 5})) {}
+  std::string_view type() const override { return "FlattenedBranches"; }
+
+ protected:
+  Tensor forward(const Tensor& x) override {
+    const Tensor a = (*flat_a_)((*relu_)((*a_)(x)));
+    return (*linear_)((*concat_)(a, (*flat_b_)((*b_)(x))));
+  }
+
+ private:
+  std::shared_ptr<Conv2d> a_;
+  std::shared_ptr<ReLU> relu_;
+  std::shared_ptr<Flatten> flat_a_;
+  std::shared_ptr<Conv2d> b_;
+  std::shared_ptr<Flatten> flat_b_;
+  std::shared_ptr<Concat> concat_;
+  std::shared_ptr<Linear> linear_;
+};
+
 const MethodRow& row_of(const Improvement& made, const std::string& layer) {
   for (const MethodRow& row : made.rows) {
     if (row.layer == layer) return row;
@@ -208,6 +237,34 @@ TEST_CASE("equalization leaves what it cannot change, and says why", "[quant][me
   slot.set_params(slot.params());
   CHECK(row_of(improve(net, data, {Equalization{}}), "2.conv1").skipped.find("given") !=
         std::string::npos);
+}
+
+TEST_CASE("equalization leaves values whose channels a reshape or a concatenation moves",
+          "[quant][methods]") {
+  const DataLoader data = image_data();
+  const auto check = [&](Module& net, const char* layer, const char* text) {
+    net.eval();
+    prepare_and_calibrate(net, data, QConfig::int8());
+    const Tensor before = float_outputs(net, data);
+    const Improvement made = improve(net, data, {Equalization{}});
+    const Tensor after = float_outputs(net, data);
+    for (int64_t i = 0; i < before.elements(); ++i)
+      CHECK(after.data()[i] == Approx(before.data()[i]).epsilon(1e-4).margin(1e-4));
+    CHECK(row_of(made, layer).skipped.find(text) != std::string::npos);
+  };
+  FlattenedBranches branches;
+  fill(branches, "a.weight", 7, 0.3f);
+  check(branches, "a", "after a flattening");
+  // The convolution's 3 channels are not 12 channels in 4 groups.
+  Sequential reshaped{Flatten{},
+                      Linear{64, 12},
+                      ReLU{},
+                      Reshape{{2, 2, 3}},
+                      Conv2d{3, 4, {.kernel = 1}},
+                      Flatten{},
+                      Linear{16, 3}};
+  fill(reshaped, "1.weight", 7, 0.3f);
+  check(reshaped, "1", "moves its channels");
 }
 
 TEST_CASE("means of clipped normal variables equal integrals", "[quant][methods][vectors]") {
