@@ -30,7 +30,7 @@ class FailingAllocation {
 };
 
 /// Under sanitizers only every thirteenth allocation fails.
-inline constexpr int64_t kPointStep = kSanitized ? 13 : 1;
+inline constexpr int64_t kPointStep = kSanitized ? 37 : 1;
 
 /// The result of a function whose allocations failed one by one.
 struct Survival {

@@ -151,7 +151,7 @@ TEST_CASE("clipped gradients are all clipped or none", "[faults][serial]") {
   check_promise("clip_grad_value", {begin, [&] { clip_grad_value(parameters, 0.5f); }, seen}, 20);
 }
 
-TEST_CASE("a network is prepared whole or not at all", "[faults][serial]") {
+TEST_CASE("a network is prepared whole or not at all", "[faults][serial][recorded]") {
   const OneThread one_thread;
   const Tensor x = quant::test::random_images({2, 8, 8, 1}, 1);
   std::unique_ptr<Sequential> net;
@@ -298,7 +298,8 @@ TEST_CASE("an optimizer's first step is done fully or not at all", "[faults][ser
   check_promise("RmsProp", promise([&] { return std::make_unique<RmsProp>(parameters); }), 0);
 }
 
-TEST_CASE("weights are loaded, copied and folded whole or not at all", "[faults][serial]") {
+TEST_CASE("weights are loaded, copied and folded whole or not at all",
+          "[faults][serial][recorded]") {
   const OneThread one_thread;
   const TemporaryFolder folder;
   manual_seed(1);
@@ -344,7 +345,7 @@ TEST_CASE("weights are loaded, copied and folded whole or not at all", "[faults]
                 50);
 }
 
-TEST_CASE("a module that is traced stays as it was", "[faults][serial]") {
+TEST_CASE("a module that is traced stays as it was", "[faults][serial][recorded]") {
   const OneThread one_thread;
   manual_seed(1);
   Sequential net = quant::test::conv_net();
