@@ -29,7 +29,7 @@ class FailingAllocation {
   bool happened() const;
 };
 
-/// Under sanitizers only every thirteenth allocation fails.
+/// Under sanitizers, a point is one of so many allocations.
 inline constexpr int64_t kPointStep = kSanitized ? 37 : 1;
 
 /// The result of a function whose allocations failed one by one.

@@ -71,9 +71,9 @@ void exact_softmax(Export& out, const integer::QuantizedSoftmax& op, int x, int 
   const std::string codes = cast(graph, out.values.get(x, form), ElementType::kInt32);
   // The axes are an input: of a sum from operator set 13 on, of a maximum from 18 on.
   const auto reduced = [&](const char* op_type, const std::string& values, int64_t since) {
-    return out.opset >= since
-               ? graph.node(op_type, {values, graph.constant<int64_t>({1}, last, "axes")})
-               : graph.node(op_type, {values}, {{"axes", last}});
+    if (out.opset < since) return graph.node(op_type, {values}, {{"axes", last}});
+    const std::string axes = graph.constant<int64_t>({1}, last, "axes");
+    return graph.node(op_type, {values, axes});
   };
   const std::string most = reduced("ReduceMax", codes, 18);
   const std::vector<int64_t> powers(op.powers.begin(), op.powers.end());

@@ -34,6 +34,7 @@ class Placement {
   Placed run() {
     find_sites();
     attach();
+    refuse_raw_outputs();
     for (const NetworkInput& input : net_.parts.inputs) place_input(input.name);
     for (const NetworkStep& step : net_.parts.steps) {
       if (!is_quantizer(step.name)) place_value(step.name);
@@ -107,6 +108,20 @@ class Placement {
       const auto [at, is_new] = given_.emplace(x, params);
       if (!is_new && !(at->second == params)) refuse_two_ways(x, at->second, params);
       quantizers_of_[x].push_back(step.name);
+    }
+  }
+
+  // An output would get the codes of a quantizer that the file places after it.
+  void refuse_raw_outputs() const {
+    for (const std::string& output : net_.parts.outputs) {
+      if (!quantizers_of_.contains(output)) continue;
+      throw QuantError(
+          "onnx",
+          path_,
+          ": the output \"",
+          output,
+          "\" is a real number, but a quantizer reads it, too; here, a value that is "
+          "quantized has codes everywhere: name other outputs in OnnxOptions::outputs");
     }
   }
 

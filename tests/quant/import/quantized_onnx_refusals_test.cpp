@@ -253,6 +253,14 @@ TEST_CASE("what a quantized ONNX file does not say is refused, or chosen anew",
   }
 }
 
+TEST_CASE("an output that a quantizer reads, too, is refused", "[quant][import][onnx]") {
+  OnnxParts parts = test::onnx_qdq_gemm();
+  parts.outputs.push_back(test::onnx_value("h", {-1, 2}));
+  CHECK_THROWS_AS(import_file(parts), QuantError);
+  CHECK_THROWS_WITH(import_file(parts), test::ContainsSubstring("is a real number, but"));
+  CHECK(import_file(parts, {.onnx = {.outputs = {"y"}}}).report.is_complete());
+}
+
 TEST_CASE("an input that a quantized ONNX file leaves in floats needs a range",
           "[quant][import][onnx]") {
   OnnxParts parts = test::onnx_qdq_gemm();
