@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "framework/integer/program.hpp"
 #include "quant/analysis/sensitivity.hpp"
@@ -30,13 +31,15 @@ using BitsOfParts = std::map<std::pair<std::string, LayerPart>, int>;
 /// byte for each code.
 class CostModel {
  public:
-  explicit CostModel(integer::Program program) : program_(std::move(program)) {}
+  explicit CostModel(integer::Program program);
   BitCosts with(const BitsOfParts& bits) const;
 
  private:
   int bits_of(int value, const BitsOfParts& bits) const;
 
   integer::Program program_;
+  BitCosts own_;             // with the program's own bits; of multiply-adds none
+  std::vector<int> source_;  // of a value that has the codes of another: that value; else -1
 };
 
 }  // namespace quantrain::quant

@@ -59,7 +59,7 @@ class Search {
         data_(data),
         recipe_(recipe),
         options_(options),
-        example_((*calibration.begin()).inputs()),
+        example_(first_inputs(calibration, kSearch)),
         save_(options.goal.multiply_adds ? Saving::kMultiplyAdds
               : options.goal.tolerance   ? options.save
                                          : Saving::kBytes) {

@@ -11,6 +11,7 @@
 #include "layers/evaluate.hpp"
 #include "layers/record_graph.hpp"
 #include "quant/analysis/number_text.hpp"
+#include "quant/methods/products.hpp"
 #include "quant/prepare/prepare.hpp"
 #include "quant/prepare/scopes.hpp"
 #include "quant/prepare/survey.hpp"
@@ -131,7 +132,7 @@ Sensitivity sensitivity(Module& net,
   validate(options.bits, "sensitivity");
   check_targets(data, options.metric, "sensitivity");
   const bool compares = options.metric == kOutputError;
-  const std::vector<Tensor> example = (*calibration.begin()).inputs();
+  const std::vector<Tensor> example = first_inputs(calibration, "sensitivity");
   Sensitivity result{.metric = options.metric};
   std::vector<Tensor> in_float;
   const auto measure = [&](Module& of) {

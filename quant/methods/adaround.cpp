@@ -214,7 +214,7 @@ void check_options(const AdaRound& options) {
 
 void AdaRound::apply(MethodRun& run) const {
   check_options(*this);
-  const std::vector<Product> products = products_of(run.net, (*run.data.begin()).inputs());
+  const std::vector<Product> products = products_of(run.net, run.example);
   // Float passes need the weights in float, so layers that are rounded have both.
   std::vector<Rounded> rounded;
   const auto swap_all = [&] {

@@ -99,10 +99,10 @@ double clipped_normal_mean(double mean, double deviation, double low, double hig
 }
 
 void BiasCorrection::apply(MethodRun& run) const {
-  const std::vector<Tensor> example = (*run.data.begin()).inputs();
-  const std::vector<Product> products = products_of(run.net, example);
+  const std::vector<Product> products = products_of(run.net, run.example);
   std::map<std::string, Means> means;
-  if (from == From::kBatchNorms) means = input_means(run, products, wiring_of(run.net, example));
+  if (from == From::kBatchNorms)
+    means = input_means(run, products, wiring_of(run.net, run.example));
   for (const Product& product : products) {
     MethodRow row{.method = std::string(kName),
                   .layer = product.path,
@@ -119,7 +119,7 @@ void BiasCorrection::apply(MethodRun& run) const {
       if (from == From::kData) {
         subtract(product.shift(), before);
       } else {
-        const Graph graph = deployed_pass(run.net, example);
+        const Graph graph = deployed_pass(run.net, run.example);
         subtract(product.shift(), expected(product, values_of(product, graph).weight, known));
       }
       row.before = root_mean_square(before);

@@ -129,9 +129,8 @@ std::vector<float> equalizing_factors(std::span<const float> r1, std::span<const
 
 void Equalization::apply(MethodRun& run) const {
   if (rounds < 1) throw DataError(kName, "rounds must be positive, got ", rounds);
-  const std::vector<Tensor> example = (*run.data.begin()).inputs();
-  const std::vector<Product> products = products_of(run.net, example);
-  const std::vector<WiredValue> wiring = wiring_of(run.net, example);
+  const std::vector<Product> products = products_of(run.net, run.example);
+  const std::vector<WiredValue> wiring = wiring_of(run.net, run.example);
   const std::string scales_stay = why_scales_stay(run.net);
   std::vector<MadeAndRead> pairs;
   for (const Product& product : products) {

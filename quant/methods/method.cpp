@@ -1,7 +1,6 @@
 #include "quant/methods/method.hpp"
 
 #include <algorithm>
-#include <optional>
 #include <ostream>
 
 #include "framework/core/error.hpp"
@@ -53,15 +52,9 @@ Improvement improve(Module& net, const DataLoader& data, const std::vector<Metho
   }
   StateGuard guard(net);
   if (!is_calibrated(net)) calibrate(net, data);
-  std::optional<std::vector<Tensor>> example;
-  for (const Batch& batch : data) {
-    example = batch.inputs();
-    break;
-  }
-  if (!example) throw DataError("improve", "there is no batch to improve the network with");
-  MethodRun run{.net = net,
-                .data = data,
-                .float_means = channel_means(net, data, products_of(net, *example), float_pass)};
+  MethodRun run{
+      .net = net, .data = data, .example = first_inputs(data, "improve"), .float_means = {}};
+  run.float_means = channel_means(net, data, products_of(net, run.example), float_pass);
   for (const Method& method : methods) method.apply(run);
   guard.keep();
   return {std::move(run.rows)};

@@ -28,6 +28,7 @@ struct MethodRow {
 struct MethodRun {
   Module& net;
   const DataLoader& data;
+  std::vector<Tensor> example;  ///< inputs of the first batch
   /// Of the float network, before the first method changed its weights. A method that changes the
   /// float network's values, such as a factor that moves between layers, changes these as well.
   ChannelMeans float_means;

@@ -92,6 +92,11 @@ std::vector<Product> products_of(Module& net, const std::vector<Tensor>& example
   return products;
 }
 
+std::vector<Tensor> first_inputs(const DataLoader& data, std::string_view where) {
+  for (const Batch& batch : data) return batch.inputs();
+  throw DataError(where, "there is no batch in the data");
+}
+
 Graph deployed_pass(Module& net, const std::vector<Tensor>& inputs) {
   if (Plugged(net).empty()) {
     throw GraphError(net.label(),

@@ -4,6 +4,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/autograd/graph.hpp"
@@ -44,6 +45,9 @@ struct Product {
 /// Throws: GraphError if the network is not prepared; QuantError if it has no quantized weights;
 /// what running the network throws.
 std::vector<Product> products_of(Module& net, const std::vector<Tensor>& examples);
+
+/// The inputs of the first batch.   Throws: DataError naming `where` if there is no batch.
+std::vector<Tensor> first_inputs(const DataLoader& data, std::string_view where);
 
 /// A recorded pass in DeployedMode, or in FloatMode.
 Graph deployed_pass(Module& net, const std::vector<Tensor>& inputs);

@@ -78,9 +78,8 @@ void WeightRanges::apply(MethodRun& run) const {
     throw DataError(
         kName, "steps must be positive and least in (0, 1], got ", steps, " and ", least);
   }
-  const std::vector<Tensor> example = (*run.data.begin()).inputs();
-  const std::vector<Product> products = products_of(run.net, example);
-  const Graph graph = deployed_pass(run.net, example);
+  const std::vector<Product> products = products_of(run.net, run.example);
+  const Graph graph = deployed_pass(run.net, run.example);
   for (const Product& product : products) {
     MethodRow row{
         .method = std::string(kName), .layer = product.path, .measure = "rmse of the weights"};

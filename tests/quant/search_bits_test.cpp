@@ -39,6 +39,20 @@ Recipe searched_recipe() {
           .config = QConfig::int8()};
 }
 
+/// A source of a user that has nothing.
+class NoSamples : public BatchSource {
+ public:
+  std::optional<int64_t> samples() const override { return std::nullopt; }
+  bool any_order() const override { return false; }
+  Reader read(const Pass&) const override {
+    return [](std::span<const int64_t>) {
+      Batch none;
+      none.input = Tensor::zeros({0, 6});
+      return none;
+    };
+  }
+};
+
 /// Rows whose labels are the classes that the float network gives them: its accuracy is 1.
 DataLoader labelled(Module& net) {
   const std::vector<float> x = normals(kSearchedRows * kSearchedColumns, 8);
@@ -210,6 +224,14 @@ TEST_CASE("goals that cannot be met say what is reached and what to change", "[q
              ContainsSubstring("a tolerance of 0.001 cannot be met: with the most bits, accuracy"));
   CHECK_THAT(refusal({.goal = {.tolerance = 0.01}}, unlabelled()),
              ContainsSubstring("neither labels nor targets, which \"accuracy\" needs"));
+  const DataLoader empty(std::make_shared<const NoSamples>(), {});
+  try {
+    search_bits(net, empty, data, searched_recipe(), {.goal = {.bytes = 700}});
+    FAIL("an empty loader was accepted");
+  } catch (const DataError& error) {
+    CHECK_THAT(error.what(), ContainsSubstring("[search_bits] there is no batch"));
+  }
+  CHECK_THROWS_AS(sensitivity(net, empty, data, searched_recipe()), DataError);
   CHECK_THAT(refusal({}, data), ContainsSubstring("set one of bytes, ram, multiply_adds"));
   CHECK_THAT(refusal({.goal = {.bytes = 1, .ram = 1}}, data), ContainsSubstring("2 entries"));
   CHECK_THAT(refusal({.goal = {.bytes = -1}}, data), ContainsSubstring("must be positive"));
