@@ -50,8 +50,12 @@ void add_exact(Export& out, const integer::Step& step);
 /// that no window reads are left out.
 std::vector<int64_t> pads(const kernels::Conv2dShape& s);
 std::vector<onnx::Attribute> window_attributes(const kernels::Conv2dShape& s);
+/// With dilations and groups.
+std::vector<onnx::Attribute> convolution_attributes(const kernels::Conv2dShape& s);
 Form input_image(const kernels::Conv2dShape& s);
 Form output_image(const kernels::Conv2dShape& s);
+/// Of a linear layer's input or output.
+Form row_form(int64_t rows, int64_t columns);
 /// The weights in another order.
 std::vector<int8_t> ordered_weights(const SharedArray<int8_t>& weights,
                                     const kernels::Conv2dShape& s,

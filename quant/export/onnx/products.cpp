@@ -63,34 +63,33 @@ std::vector<int8_t> ordered_weights(const SharedArray<int8_t>& weights,
   return result;
 }
 
+Form row_form(int64_t rows, int64_t columns) {
+  return rows == 1 ? Form{{columns}} : Form{{rows, columns}};
+}
+
 void exact_convolution(Export& out, const integer::QuantizedConv2d& op, int x, int y) {
   const kernels::Conv2dShape& s = op.shape;
   const std::string w =
       weights(out, op.product, s, WeightOrder::kConvolution, {s.o, s.group_c(), s.kh, s.kw});
-  std::vector<onnx::Attribute> attributes = window_attributes(s);
-  attributes.push_back({"dilations", std::vector<int64_t>{s.dilation_h, s.dilation_w}});
-  attributes.push_back({"group", s.groups});
   const std::string sum = out.graph.node("ConvInteger",
                                          {out.values.get(x, input_image(s)),
                                           w,
                                           out.graph.scalar(static_cast<uint8_t>(op.product.zero_x)),
                                           out.graph.scalar<uint8_t>(kWeightZero)},
-                                         std::move(attributes));
+                                         convolution_attributes(s));
   out.values.set(y, output_image(s), finish(out, op.product, s.o, sum, {s.o, 1, 1}));
 }
 
 void exact_linear(Export& out, const integer::QuantizedLinear& op, int x, int y) {
   const kernels::Conv2dShape s{.c = op.inputs, .o = op.outputs};
-  const auto form = [&](int64_t columns) {
-    return op.rows == 1 ? Form{{columns}} : Form{{op.rows, columns}};
-  };
   const std::string w = weights(out, op.product, s, WeightOrder::kMatrix, {op.inputs, op.outputs});
   const std::string sum = out.graph.node("MatMulInteger",
-                                         {out.values.get(x, form(op.inputs)),
+                                         {out.values.get(x, row_form(op.rows, op.inputs)),
                                           w,
                                           out.graph.scalar(static_cast<uint8_t>(op.product.zero_x)),
                                           out.graph.scalar<uint8_t>(kWeightZero)});
-  out.values.set(y, form(op.outputs), finish(out, op.product, op.outputs, sum, {op.outputs}));
+  out.values.set(
+      y, row_form(op.rows, op.outputs), finish(out, op.product, op.outputs, sum, {op.outputs}));
 }
 
 }  // namespace quantrain::onnx_export

@@ -140,10 +140,7 @@ struct Qdq {
                                                WeightOrder::kConvolution,
                                                {s.o, s.group_c(), s.kh, s.kw});
     inputs.insert(inputs.begin(), dequantized(out, x[0], input_image(s)));
-    std::vector<onnx::Attribute> attributes = window_attributes(s);
-    attributes.push_back({"dilations", std::vector<int64_t>{s.dilation_h, s.dilation_w}});
-    attributes.push_back({"group", s.groups});
-    const std::string real = out.graph.node("Conv", inputs, std::move(attributes));
+    const std::string real = out.graph.node("Conv", inputs, convolution_attributes(s));
     out.values.set(y, output_image(s), quantized(out, y, real, op.product.output->y));
     return true;
   }
@@ -153,10 +150,7 @@ struct Qdq {
     const auto scales = weight_scales(out.program, step);
     if ((!op.product.output && !gives_reals) || !scales) return false;
     const kernels::Conv2dShape s{.c = op.inputs, .o = op.outputs};
-    const auto form = [&](int64_t columns) {
-      return op.rows == 1 ? Form{{columns}} : Form{{op.rows, columns}};
-    };
-    std::string codes = out.values.get(x[0], form(op.inputs));
+    std::string codes = out.values.get(x[0], row_form(op.rows, op.inputs));
     if (op.rows > 1) codes = add_reshape(out.graph, codes, {op.inputs}, -1);
     std::vector<std::string> inputs = operands(
         out, op.product, s, x[0], *scales, WeightOrder::kTransposed, {op.outputs, op.inputs});
@@ -164,7 +158,7 @@ struct Qdq {
     std::string result = out.graph.node("Gemm", inputs, {{"transB", int64_t{1}}});
     if (op.product.output) result = quantized(out, y, result, op.product.output->y);
     if (op.rows > 1) result = add_reshape(out.graph, result, {op.rows, op.outputs}, -1);
-    out.values.set(y, form(op.outputs), result);
+    out.values.set(y, row_form(op.rows, op.outputs), result);
     if (!op.product.output) out.reals.insert(y);
     return true;
   }

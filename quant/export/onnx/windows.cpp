@@ -29,6 +29,13 @@ std::vector<onnx::Attribute> window_attributes(const kernels::Conv2dShape& s) {
           {"pads", pads(s)}};
 }
 
+std::vector<onnx::Attribute> convolution_attributes(const kernels::Conv2dShape& s) {
+  std::vector<onnx::Attribute> attributes = window_attributes(s);
+  attributes.push_back({"dilations", std::vector<int64_t>{s.dilation_h, s.dilation_w}});
+  attributes.push_back({"group", s.groups});
+  return attributes;
+}
+
 Form input_image(const kernels::Conv2dShape& s) { return image_form(s.h, s.w, s.c); }
 Form output_image(const kernels::Conv2dShape& s) { return image_form(s.oh(), s.ow(), s.o); }
 
