@@ -14,8 +14,12 @@ namespace quantrain {
 TextTable& TextTable::add(std::vector<std::string> cells) & {
   if (cells.empty() || cells.size() > columns_.size())
     throw DataError("table", "a row of ", cells.size(), " cells for ", columns_.size(), " columns");
-  constexpr size_t kMostOfCell = 200;  // a name from a file may have megabytes
-  for (std::string& cell : cells) make_printable(cell, kMostOfCell);
+  // A name from a file may have megabytes. The last cell, such as a reason, widens no line but its
+  // own.
+  constexpr size_t kMostOfCell = 200;
+  constexpr size_t kMostOfLastCell = 2000;
+  for (std::string& cell : cells)
+    make_printable(cell, &cell == &cells.back() ? kMostOfLastCell : kMostOfCell);
   rows_.push_back(std::move(cells));
   return *this;
 }

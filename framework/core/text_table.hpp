@@ -17,7 +17,7 @@ class TextTable {
 
   /// Adds a row. A row has at least one cell, and no more cells than the table has columns. If it
   /// has fewer, its last cell may be wider than its column. Cells become printable(); of a cell,
-  /// the first 200 bytes are left.
+  /// the first 200 bytes are left, of a row's last cell 2,000.
   /// Throws: DataError if there are too few or too many cells.
   TextTable& add(std::vector<std::string> cells) &;
   TextTable& add(std::vector<std::string> cells) && = delete;

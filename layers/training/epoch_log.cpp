@@ -27,6 +27,7 @@ int append(int file, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(file, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
+    if (written == 0) errno = EIO;
     if (written <= 0) break;
     text.remove_prefix(static_cast<size_t>(written));
   }

@@ -36,6 +36,15 @@ TEST_CASE("numbers are grouped by thousands", "[core][text]") {
   CHECK(grouped(-1234567) == "-1,234,567");
 }
 
+TEST_CASE("a reason at the end of a row stays whole", "[core][text_table]") {
+  const std::string reason(1000, 'r');
+  TextTable table("ll");
+  table.add({"layer", reason});
+  TextStream text;
+  text << table;
+  CHECK(text.str() == "layer  " + reason + "\n");
+}
+
 TEST_CASE("a long name does not make all rows of a table wide", "[core][text_table]") {
   TextTable table("lr");
   table.add({std::string(1'000'000, 'x'), "1"});
