@@ -1,6 +1,5 @@
 // quantrain compare: two models on the same data, layer by layer.
 #include <CLI/CLI.hpp>
-#include <cmath>
 #include <cstdlib>
 #include <memory>
 
@@ -135,11 +134,6 @@ void check_outputs_fit(const Model& a,
   }
 }
 
-double signal_to_noise(const Difference& layer) {
-  if (layer.noise == 0.0) return INFINITY;
-  return 10.0 * std::log10(layer.signal / layer.noise);  // NaN if a value is NaN
-}
-
 void compare_models(const CompareOptions& given) {
   CompareOptions options = given;
   options.common.apply();
@@ -195,7 +189,7 @@ void compare_models(const CompareOptions& given) {
                       layer.values,
                       layer.codes > 0 ? Cell(layer.different) : Cell(),
                       layer.codes > 0 ? Cell(layer.largest) : Cell(),
-                      decibels(signal_to_noise(layer))});
+                      decibels(layer.signal, layer.noise)});
     }
   }
   report.table("layers",

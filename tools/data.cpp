@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "framework/core/error.hpp"
+#include "framework/core/splitmix64.hpp"
 #include "tools/command.hpp"
 #include "tools/data_files.hpp"
 #include "tools/flags.hpp"
@@ -62,14 +63,11 @@ void fit_shape(const DataFlags& flags, const Model& model, Data& data) {
     return;
   }
   if (data.format == "csv") {
-    std::string columns;
-    for (const std::string& column : data.columns)
-      columns += (columns.empty() ? "" : ", ") + column;
     throw DataError(flags.path,
                     "has rows ",
                     shape_of(data.shape),
                     " (",
-                    columns,
+                    joined(data.columns),
                     "), the model takes ",
                     shape_of(expected),
                     ": choose columns with --columns, and name targets with --target");
@@ -110,13 +108,11 @@ void match_classes(const Model& model, const std::vector<std::string>& names, Da
   for (const std::string& name : data.classes) {
     const auto found = std::find(known.begin(), known.end(), name);
     if (found == known.end()) {
-      std::string all;
-      for (const std::string& one : known) all += (all.empty() ? "" : ", ") + one;
       throw DataError(data.path,
                       "has a class \"",
                       name,
                       own.empty() ? "\", the training data have: " : "\", the model has: ",
-                      all);
+                      joined(known));
     }
     index.push_back(static_cast<int32_t>(found - known.begin()));
   }
@@ -195,9 +191,16 @@ void DataFlags::declare(CLI::App& line, bool required) {
 std::vector<int64_t> spread(int64_t n, int64_t count) {
   if (count == 0 || count > n) count = n;
   std::vector<int64_t> indices;
-  for (int64_t i = 0; i < count; ++i)
-    indices.push_back(static_cast<int64_t>(static_cast<double>(i) * static_cast<double>(n) /
-                                           static_cast<double>(count)));
+  const auto begin = [&](int64_t part) {
+    return static_cast<int64_t>(static_cast<double>(part) * static_cast<double>(n) /
+                                static_cast<double>(count));
+  };
+  // One at random of each part: rows at equal distances may be of one class.
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t size = begin(i + 1) - begin(i);
+    const uint64_t number = SplitMix64::mix(static_cast<uint64_t>(i) * SplitMix64::kStep);
+    indices.push_back(begin(i) + static_cast<int64_t>(number % static_cast<uint64_t>(size)));
+  }
   return indices;
 }
 

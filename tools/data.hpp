@@ -90,7 +90,7 @@ std::shared_ptr<const BatchSource> samples_of(std::shared_ptr<const Data> data,
                                               Form form,
                                               std::vector<int64_t> indices = {});
 
-/// `count` indices, spread evenly over n; all if count is 0 or more than n.
+/// `count` indices, one of each of as many equal parts of n; all if count is 0 or more than n.
 std::vector<int64_t> spread(int64_t n, int64_t count);
 
 Form form_of(const Model& model);

@@ -168,7 +168,15 @@ Data read_table(const DataFlags& flags, const Model& model) {
           : parts(flags.target, ',');
   for (const std::string& target : targets) table.text(0, target);  // throws if there is none
   std::vector<std::string> columns = parts(flags.columns, ',');
-  if (columns.empty()) columns = model.columns();
+  const std::vector<std::string> of_model = model.columns();
+  if (!columns.empty() && !of_model.empty() && columns != of_model)
+    throw DataError(model.path,
+                    "was made for the columns ",
+                    joined(of_model),
+                    ", and --columns says ",
+                    flags.columns,
+                    ": leave --columns away");
+  if (columns.empty()) columns = of_model;
   if (columns.empty()) {
     for (const std::string& column : table.columns()) {
       if (std::find(targets.begin(), targets.end(), column) == targets.end())

@@ -164,8 +164,7 @@ void export_to_c99(const ExportOptions& options, Model& model) {
     test = c99_test(program, test_codes(options, model, options.test, report), options.c99);
   write_files([&] { write_c99(options.output, sources, test); });
   report.note(sources.plan);
-  report.fact("ram_bytes", sources.scratch_bytes);
-  report.fact("flash_bytes", sources.table_bytes);
+  add_size({sources.scratch_bytes, sources.table_bytes}, report);
   std::vector<std::string> files;
   for (const auto& [name, path] : outputs) files.push_back(path);
   report.list("files", files);

@@ -9,7 +9,6 @@
 #include "framework/optim/schedule.hpp"
 #include "layers/init.hpp"
 #include "layers/network/copy_network.hpp"
-#include "layers/network/network_file.hpp"
 #include "layers/training/fit.hpp"
 #include "quant/lowering/convert.hpp"
 #include "quant/prepare/prepare.hpp"
@@ -19,6 +18,7 @@
 #include "tools/flags.hpp"
 #include "tools/model.hpp"
 #include "tools/output.hpp"
+#include "tools/results.hpp"
 
 namespace quantrain::tools {
 namespace {
@@ -41,8 +41,7 @@ struct FinetuneOptions {
   bool resume = false;
   std::string log;
   std::string page;
-  std::string output;
-  std::string network;
+  ResultFlags results;
   Budget budget;
   Common common;
 };
@@ -50,7 +49,8 @@ struct FinetuneOptions {
 /// What the weights depend on. To resume a run, it must be the same as before.
 std::string description(const FinetuneOptions& options, const quant::QConfig& config) {
   TextStream text;
-  text << "finetune " << options.model.path << " --data " << options.data.path << " --split "
+  text << "finetune " << options.model.path << " --onnx-outputs " << options.model.outputs
+       << " --onnx-range " << options.model.range << " --data " << options.data.path << " --split "
        << options.data.split << " --target " << options.data.target << " --columns "
        << options.data.columns << " --layout " << options.data.layout << " --range "
        << options.data.range << " --mean " << options.data.mean << " --deviation "
@@ -133,8 +133,8 @@ void finetune_model(const FinetuneOptions& options) {
   options.common.apply();
   check_call(options);
   const quant::QConfig config = options.bits.read();
-  check_outputs({{"--output", options.output},
-                 {"--network", options.network},
+  check_outputs({{"--output", options.results.output},
+                 {"--network", options.results.network},
                  {"--log", options.log},
                  {"--page", options.page}},
                 {options.model.path,
@@ -186,19 +186,8 @@ void finetune_model(const FinetuneOptions& options) {
   Model integers{.path = model.path, .kind = Model::Kind::kInteger};
   integers.integer = integers_of(prepared);
   add_metrics(evaluate_model(integers, judge(integers)), "integer", report);
-  const DeviceSize size = device_size(*integers.integer);
-  report.fact("ram_bytes", size.ram);
-  report.fact("flash_bytes", size.flash);
-  write_files([&] {
-    if (!options.output.empty()) integers.integer->save(options.output);
-    if (!options.network.empty()) save_network(*prepared.network, options.network);
-  });
-  if (!options.output.empty()) report.fact("integer_model", options.output);
-  if (!options.network.empty()) report.fact("prepared_network", options.network);
-  if (options.output.empty() && options.network.empty() && options.checkpoint.empty())
-    report.note(
-        "Nothing was written: --output FILE keeps the integer model, --network FILE the "
-        "prepared network.");
+  options.results.write(*integers.integer, *prepared.network, report);
+  if (!options.results.given() && options.checkpoint.empty()) report.note(kNothingWritten);
   print(report, options.common.json);
 }
 
@@ -222,8 +211,7 @@ Run finetune(CLI::App& line) {
   line.add_flag("--resume", options->resume, "go on from the last checkpoint, if there is one");
   flag(line, "--log", options->log, "FILE", "a line of JSON for each pass");
   flag(line, "--page", options->page, "FILE", "curves, as an HTML page");
-  flag(line, "--output", options->output, "FILE", "the integer model");
-  flag(line, "--network", options->network, "FILE", "the trained network, prepared");
+  options->results.declare(line, "the trained network, prepared");
   options->budget.declare(line);
   options->common.declare(line);
   example(line,

@@ -1,5 +1,6 @@
 #include "tools/flags.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -19,12 +20,8 @@ CLI::Option* flag(CLI::App& line,
   const std::vector<std::string> allowed = choices(placeholder);
   if (!allowed.empty()) {
     option->check([=](const std::string& text) {
-      std::string list;
-      for (const std::string& choice : allowed) {
-        if (text == choice) return std::string();
-        list += (list.empty() ? "" : ", ") + choice;
-      }
-      return '"' + text + "\" is none of: " + list;
+      if (std::find(allowed.begin(), allowed.end(), text) != allowed.end()) return std::string();
+      return '"' + text + "\" is none of: " + joined(allowed);
     });
   }
   return option;
@@ -75,6 +72,12 @@ std::vector<std::string> parts(std::string_view text, char separator) {
     all.emplace_back(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
   }
+  return all;
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string all;
+  for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
   return all;
 }
 

@@ -37,6 +37,8 @@ void example(CLI::App& line, const std::string& commands);
 
 /// Parts of a text between separators; none for an empty text.
 std::vector<std::string> parts(std::string_view text, char separator);
+/// Names for a message: "a, b".
+std::string joined(const std::vector<std::string>& names);
 /// "0.5,1" as numbers.   Throws: WrongCall naming the flag if a part is no finite number.
 std::vector<float> numbers(std::string_view name, std::string_view text);
 std::vector<int64_t> integers(std::string_view name,

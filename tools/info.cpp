@@ -79,8 +79,7 @@ void add_device(Model& model, Report& report) {
   const auto add = [&](const IntegerModel& integers, const std::string& as) {
     const DeviceSize size = device_size(integers);
     report.fact("on_a_device", as);
-    report.fact("ram_bytes", size.ram);
-    report.fact("flash_bytes", size.flash);
+    add_size(size, report);
   };
   if (model.kind != Model::Kind::kFloat) {
     try {

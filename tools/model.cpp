@@ -150,16 +150,10 @@ Model open_onnx(const ModelFlags& flags) {
             .format = "ONNX",
             .kind = Model::Kind::kInteger,
             .integer = load_exported_onnx(flags.path)};
-  try {
-    Model model{.path = flags.path, .format = "ONNX"};
-    model.network = std::make_unique<Network>(import_onnx(flags.path, onnx_options(flags)));
-    return model;
-  } catch (const DataError& error) {
-    // The reader of floats says so if the file's operators are those of a quantized network.
-    if (std::string_view(error.what()).find("import_quantized_onnx") == std::string_view::npos)
-      throw;
-  }
-  return open_quantized(flags);
+  if (quant::is_quantized_onnx(flags.path)) return open_quantized(flags);
+  Model model{.path = flags.path, .format = "ONNX"};
+  model.network = std::make_unique<Network>(import_onnx(flags.path, onnx_options(flags)));
+  return model;
 }
 
 }  // namespace
@@ -330,6 +324,11 @@ Network prepared_copy(const Model& model, const quant::QConfig& config) {
 DeviceSize device_size(const IntegerModel& model) {
   const C99Sources sources = export_c99(model.program());
   return {sources.scratch_bytes, sources.table_bytes};
+}
+
+void add_size(const DeviceSize& size, Report& report) {
+  report.fact("ram_bytes", size.ram);
+  report.fact("flash_bytes", size.flash);
 }
 
 }  // namespace quantrain::tools

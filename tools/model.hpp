@@ -9,6 +9,7 @@
 #include "framework/integer/integer_model.hpp"
 #include "layers/network/network.hpp"
 #include "quant/prepare/qconfig.hpp"
+#include "tools/output.hpp"
 
 namespace CLI {
 class App;
@@ -93,5 +94,7 @@ struct DeviceSize {
   int64_t flash = 0;
 };
 DeviceSize device_size(const IntegerModel& model);
+/// As facts.
+void add_size(const DeviceSize& size, Report& report);
 
 }  // namespace quantrain::tools

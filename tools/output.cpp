@@ -17,6 +17,7 @@
 #include "framework/core/text_table.hpp"
 #include "framework/io/json_writer.hpp"
 #include "tools/command.hpp"
+#include "tools/flags.hpp"
 
 namespace quantrain::tools {
 namespace {
@@ -62,7 +63,11 @@ std::string column_name(const std::string& column) {
 }  // namespace
 
 Cell percent(double fraction) { return Rounded{fraction, 2, " %"}; }
-Cell decibels(double value) { return Rounded{value, 1, " dB"}; }
+Cell decibels(double signal, double noise) {
+  // The logarithm is NaN if a value is NaN.
+  const double value = noise == 0.0 ? INFINITY : 10.0 * std::log10(signal / noise);
+  return Rounded{value, 1, " dB"};
+}
 
 void Report::fact(const std::string& name, Cell value) {
   entries_.push_back({name, std::move(value)});
@@ -94,9 +99,7 @@ std::string Report::text() const {
       if (const auto* const cell = std::get_if<Cell>(&entry.value)) {
         facts.add({spaced(entry.name), shown(*cell)});
       } else if (const auto* const list = std::get_if<std::vector<std::string>>(&entry.value)) {
-        std::string all;
-        for (const std::string& value : *list) all += (all.empty() ? "" : ", ") + value;
-        facts.add({spaced(entry.name), all.empty() ? "-" : all});
+        facts.add({spaced(entry.name), list->empty() ? "-" : joined(*list)});
       } else {
         break;
       }

@@ -25,9 +25,9 @@ using Cell =
 
 /// A fraction as "91.06 %"; JSON gets the fraction.
 Cell percent(double fraction);
-/// Decibels; a signal without noise prints "exact", noise without a signal "no signal". Both, and
-/// NaN, are null in JSON.
-Cell decibels(double value);
+/// Signal to noise, sums of squares, in decibels; a signal without noise prints "exact", noise
+/// without a signal "no signal". Both, and NaN, are null in JSON.
+Cell decibels(double signal, double noise);
 
 /// The result of a verb, as text for people or as one JSON object. Both have the same content.
 class Report {
@@ -72,8 +72,8 @@ void print(std::string_view text);
 /// The report as text or JSON, after its warnings.
 void print(Report& report, bool json);
 
-/// Calls `write`. SIGINT, SIGTERM and SIGHUP take effect only afterwards, so the files of one verb
-/// are written all or not at all.
+/// Calls `write`, which writes the files of a verb. SIGINT, SIGTERM and SIGHUP take effect only
+/// afterwards, so that they do not leave some of the files.
 void write_files(const std::function<void()>& write);
 /// From now on, these signals end the program after the line "quantrain: interrupted" and `hint`.
 void handle_signals();

@@ -47,12 +47,6 @@ void add_plan(const quant::Plan& plan, Report& report) {
                std::move(text).str());
 }
 
-void add_size(const IntegerModel& integers, Report& report) {
-  const DeviceSize size = device_size(integers);
-  report.fact("ram_bytes", size.ram);
-  report.fact("flash_bytes", size.flash);
-}
-
 void print_plan(const PlanOptions& options) {
   options.common.apply();
   options.budget.check_call();
@@ -66,11 +60,11 @@ void print_plan(const PlanOptions& options) {
                     model.description());
   Report report;
   if (model.kind == Model::Kind::kInteger) {
-    report.note(export_c99(model.integer->program()).plan);
-    add_size(*model.integer, report);
+    const C99Sources sources = export_c99(model.integer->program());
+    report.note(sources.plan);
+    add_size({sources.scratch_bytes, sources.table_bytes}, report);
     print(report, options.common.json);
-    const DeviceSize size = device_size(*model.integer);
-    return options.budget.check(size.ram, size.flash);
+    return options.budget.check(sources.scratch_bytes, sources.table_bytes);
   }
   const std::vector<Tensor> examples = examples_of(model, Examples::kRandom);
   Network own =
@@ -82,10 +76,9 @@ void print_plan(const PlanOptions& options) {
     print(report, options.common.json);
     throw GraphError(model.path, "some layers have no integer form: see the column of reasons");
   }
-  const IntegerModel integers = quant::convert(own, examples);
-  add_size(integers, report);
+  const DeviceSize size = device_size(quant::convert(own, examples));
+  add_size(size, report);
   print(report, options.common.json);
-  const DeviceSize size = device_size(integers);
   options.budget.check(size.ram, size.flash);
 }
 

@@ -1,12 +1,10 @@
 // quantrain quantize: quantization after training.
 #include <CLI/CLI.hpp>
-#include <cmath>
 #include <memory>
 
 #include "framework/metrics/evaluate.hpp"
 #include "layers/evaluate.hpp"
 #include "layers/network/copy_network.hpp"
-#include "layers/network/network_file.hpp"
 #include "quant/lowering/convert.hpp"
 #include "quant/prepare/prepare.hpp"
 #include "quant/prepare/scopes.hpp"
@@ -15,6 +13,7 @@
 #include "tools/flags.hpp"
 #include "tools/model.hpp"
 #include "tools/output.hpp"
+#include "tools/results.hpp"
 
 namespace quantrain::tools {
 namespace {
@@ -25,14 +24,13 @@ struct QuantizeOptions {
   TestFlags test;
   BitsFlags bits;
   int64_t calibration = 1024;
-  std::string output;
-  std::string network;
+  ResultFlags results;
   Budget budget;
   Common common;
 };
 
-/// The signal-to-noise ratio of the integers' outputs, in decibels.
-double outputs_to_noise(const Model& floats, const Model& integers, const Samples& samples) {
+/// The signal-to-noise ratio of the integers' outputs.
+Cell outputs_to_noise(const Model& floats, const Model& integers, const Samples& samples) {
   constexpr int64_t kCompared = 1024;  // samples
   const std::vector<Tensor> expected =
       predict_outputs(*floats.network, samples.loader(floats, kCompared));
@@ -50,14 +48,14 @@ double outputs_to_noise(const Model& floats, const Model& integers, const Sample
       noise += change * change;
     }
   }
-  return noise > 0.0 ? 10.0 * std::log10(signal / noise) : INFINITY;
+  return decibels(signal, noise);
 }
 
 void quantize_model(const QuantizeOptions& options) {
   options.common.apply();
   options.budget.check_call();
   const quant::QConfig config = options.bits.read();
-  check_outputs({{"--output", options.output}, {"--network", options.network}},
+  check_outputs({{"--output", options.results.output}, {"--network", options.results.network}},
                 {options.model.path,
                  options.data.path,
                  options.data.target,
@@ -114,21 +112,10 @@ void quantize_model(const QuantizeOptions& options) {
   if (judged) {
     add_metrics(evaluate_model(integers, parts.test.loader(integers)), "integer", report);
   } else {
-    report.fact("signal_to_noise", decibels(outputs_to_noise(model, integers, parts.test)));
+    report.fact("signal_to_noise", outputs_to_noise(model, integers, parts.test));
   }
-  const DeviceSize size = device_size(*integers.integer);
-  report.fact("ram_bytes", size.ram);
-  report.fact("flash_bytes", size.flash);
-  write_files([&] {
-    if (!options.output.empty()) integers.integer->save(options.output);
-    if (!options.network.empty()) save_network(net, options.network);
-  });
-  if (!options.output.empty()) report.fact("integer_model", options.output);
-  if (!options.network.empty()) report.fact("prepared_network", options.network);
-  if (options.output.empty() && options.network.empty())
-    report.note(
-        "Nothing was written: --output FILE keeps the integer model, --network FILE the "
-        "prepared network.");
+  options.results.write(*integers.integer, net, report);
+  if (!options.results.given()) report.note(kNothingWritten);
   print(report, options.common.json);
 }
 
@@ -146,12 +133,7 @@ Run quantize(CLI::App& line) {
        1,
        int64_t{1} << 40,
        "choose ranges from N samples, spread over the data (default 1024)");
-  flag(line, "--output", options->output, "FILE", "the integer model");
-  flag(line,
-       "--network",
-       options->network,
-       "FILE",
-       "the prepared network, for finetune or diagnose");
+  options->results.declare(line, "the prepared network, for finetune or diagnose");
   options->budget.declare(line);
   options->common.declare(line);
   example(line,

@@ -1,5 +1,6 @@
 // What values, bytes and names in data mean for a model.
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 
 #include "framework/data/npy.hpp"
@@ -128,6 +129,19 @@ TEST_CASE("class folders are found by name, and none may be missing", "[tools]")
   CHECK(other.status == 1);
   CHECK_THAT(other.err,
              test::ContainsSubstring("has a class \"cat\", the training data have: class0"));
+}
+
+TEST_CASE("chosen samples are of all classes, also if rows repeat in turn", "[tools]") {
+  std::vector<uint8_t> bytes;
+  for (int row = 0; row < 40; ++row) bytes.insert(bytes.end(), 130, uint8_t(row % 4 * 60));
+  test::write_bytes(bench().at("turns.npy"), test::npy("|u1", "(40, 13, 10)", bytes));
+  ends_well("run float.safetensors --data turns.npy --samples 10 --as outputs --output t.npy");
+  const NpyArray outputs = read_npy(bench().at("t.npy"));
+  const std::vector<float> values = outputs.floats();
+  REQUIRE(outputs.shape[0] == 10);
+  std::set<float> first;  // of each sample
+  for (size_t row = 0; row < 10; ++row) first.insert(values[row * values.size() / 10]);
+  CHECK(first.size() > 1);
 }
 
 TEST_CASE("run gives no class the name of another", "[tools]") {

@@ -167,6 +167,11 @@ TEST_CASE("a table is read by its columns, and words are classes", "[tools]") {
   CHECK(json_of("info mlp.safetensors").at("classes") == Json({"left", "middle", "right"}));
   CHECK(json_of("run mlp.safetensors --data table.csv").at("samples") == test::Bench::kSamples);
   CHECK(json_of("run mlp.net --data table.csv --target kind").contains("accuracy"));
+  // The model keeps its columns: others would be mistaken for them.
+  const Ended other = runs("run mlp.safetensors --data table.csv --columns b,a,c,d,e,f,g,h,i", 1);
+  CHECK_THAT(other.err,
+             test::ContainsSubstring("was made for the columns a, b, c, d, e, f, g, h, i"));
+  runs("run mlp.safetensors --data table.csv --columns a,b,c,d,e,f,g,h,i", 0);
 }
 
 TEST_CASE("flat rows of an array are in the layout that is said", "[tools]") {

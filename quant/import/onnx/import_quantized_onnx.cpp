@@ -268,6 +268,10 @@ class SlotChoice {
 
 }  // namespace
 
+bool is_quantized_onnx(const std::string& path) {
+  return onnx::is_quantized(onnx::read_model(path).graph);
+}
+
 QuantizedOnnx import_quantized_onnx(const std::string& path, const QuantizedOnnxOptions& options) {
   return import_quantized_model(onnx::read_model(path), options);
 }

@@ -59,6 +59,11 @@ struct QuantizedOnnx {
   QuantizedOnnxReport report;
 };
 
+/// Whether import_quantized_onnx() is the reader for this file: it has quantizers or operators of
+/// codes.
+/// Throws: DataError naming the path if it is no ONNX file.
+bool is_quantized_onnx(const std::string& path);
+
 /// Reads a network that is quantized already from an .onnx file, and returns it as a prepared
 /// network whose scales, zero points and bits are those of the file. convert() makes integers of it
 /// at once, and QAT goes on from there. Given parameters stay as they are while weights train.
