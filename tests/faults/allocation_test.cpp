@@ -19,6 +19,7 @@
 #include "quant/prepare/scopes.hpp"
 #include "tests/catch.hpp"
 #include "tests/faults/allocations.hpp"
+#include "tests/faults/state_bytes.hpp"
 #include "tests/quant/networks.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/tensors.hpp"
@@ -27,6 +28,7 @@
 // nothing leaks, and nothing is left half done.
 namespace quantrain {
 
+using test::bytes_of;
 using test::fail_each_allocation;
 using test::FailingAllocation;
 using test::kPointStep;
@@ -35,19 +37,6 @@ using test::Survival;
 using test::TemporaryFolder;
 
 namespace {
-
-std::string bytes_of(const Tensor& x) {
-  const Floats floats = x.floats();
-  return {reinterpret_cast<const char*>(floats.data()),
-          static_cast<size_t>(x.elements()) * sizeof(float)};
-}
-
-std::string bytes_of(const std::vector<NamedState>& state) {
-  std::string all;
-  for (const NamedState& entry : state)
-    all.append(entry.name).append(entry.bytes().begin(), entry.bytes().end());
-  return all;
-}
 
 void check_survival(const Survival& survival, int64_t least) {
   INFO(survival.points << " allocations failed, " << survival.errors << " with an error");

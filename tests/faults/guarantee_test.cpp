@@ -26,6 +26,7 @@
 #include "quant/prepare/scopes.hpp"
 #include "tests/catch.hpp"
 #include "tests/faults/allocations.hpp"
+#include "tests/faults/state_bytes.hpp"
 #include "tests/quant/networks.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -33,24 +34,12 @@
 // runs out, at whichever allocation.
 namespace quantrain {
 
+using test::bytes_of;
 using test::FailingAllocation;
 using test::kPointStep;
 using test::TemporaryFolder;
 
 namespace {
-
-std::string bytes_of(const Tensor& x) {
-  const Floats floats = x.floats();
-  return {reinterpret_cast<const char*>(floats.data()),
-          static_cast<size_t>(x.elements()) * sizeof(float)};
-}
-
-std::string bytes_of(const std::vector<NamedState>& state) {
-  std::string all;
-  for (const NamedState& entry : state)
-    all.append(entry.name).append(entry.bytes().begin(), entry.bytes().end());
-  return all;
-}
 
 struct OneThread {
   OneThread() { set_threads(1); }
