@@ -1,6 +1,6 @@
 # CPack makes four Debian packages from the preset `packages`: libquantrain-runtime and libquantrain with the shared
-# libraries, quantrain with the program, and libquantrain-dev with everything else. dpkg-shlibdeps (package dpkg-dev) finds the dependencies of the
-# shared libraries.
+# libraries, quantrain with the program, and libquantrain-dev with everything else. dpkg-shlibdeps (package dpkg-dev)
+# finds the dependencies of the shared libraries.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME quantrain)
 set(CPACK_PACKAGE_VENDOR quantrain)
