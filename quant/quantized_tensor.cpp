@@ -14,7 +14,8 @@ constexpr const char* kWhere = "quantize";
 
 void check_type(const QType& type) {
   validate(type, kWhere);
-  if (type.bits > 8) throw QuantError(kWhere, "bits must be 2 to 8, got ", type.bits);
+  if (type.bits > kMostBits)
+    throw QuantError(kWhere, "bits must be ", kLeastBits, " to ", kMostBits, ", got ", type.bits);
 }
 
 // The tensor's layout is [outer, channels, inner].

@@ -130,9 +130,12 @@ void Common::declare(CLI::App& line) {
 void Common::apply() const { set_threads(static_cast<int>(threads)); }
 
 void BitsFlags::declare(CLI::App& line) {
-  flag(line, "--bits", bits, 2, 8, "bits of weights and values in hidden layers (default 8)");
-  flag(line, "--weight-bits", weight_bits, 2, 8, "bits of weights, instead of --bits");
-  flag(line, "--activation-bits", activation_bits, 2, 8, "bits of values, instead of --bits");
+  const auto bits_flag = [&](const char* name, int64_t& value, const char* help) {
+    flag(line, name, value, kLeastBits, kMostBits, help);
+  };
+  bits_flag("--bits", bits, "bits of weights and values in hidden layers (default 8)");
+  bits_flag("--weight-bits", weight_bits, "bits of weights, instead of --bits");
+  bits_flag("--activation-bits", activation_bits, "bits of values, instead of --bits");
   flag(line,
        "--layer",
        layers,
@@ -161,10 +164,17 @@ void set_layer(quant::QConfig& config, const std::string& text) {
                                             ? std::vector<std::string>{}
                                             : parts(text.substr(equals + 1), '/');
   const auto is_bits = [](const std::string& part) {
-    return part.size() == 1 && part[0] >= '2' && part[0] <= '8';
+    return part.size() == 1 && part[0] >= '0' + kLeastBits && part[0] <= '0' + kMostBits;
   };
   if (equals == 0 || bits.empty() || bits.size() > 2 || !is_bits(bits[0]) || !is_bits(bits.back()))
-    throw WrongCall("--layer", '"', text, "\": write a layer and its bits, 2 to 8: 0.conv=4");
+    throw WrongCall("--layer",
+                    '"',
+                    text,
+                    "\": write a layer and its bits, ",
+                    kLeastBits,
+                    " to ",
+                    kMostBits,
+                    ": 0.conv=4");
   quant::LayerConfig layer = config.model;
   layer.weight.bits = bits[0][0] - '0';
   layer.activation.bits = bits.back()[0] - '0';

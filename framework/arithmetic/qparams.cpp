@@ -8,10 +8,13 @@
 namespace quantrain {
 
 void validate(const QType& type, std::string_view where) {
-  if (type.bits < 2 || type.bits > 16) {
-    throw QuantError(where, "bits must be 2 to 16, got ", type.bits);
+  if (type.bits < kLeastBits || type.bits > kMostSimulatedBits) {
+    throw QuantError(
+        where, "bits must be ", kLeastBits, " to ", kMostSimulatedBits, ", got ", type.bits);
   }
   if (type.narrow && !type.is_signed) throw QuantError(where, "a narrow range needs signed codes");
+  if (type.is_sign() && !type.narrow)
+    throw QuantError(where, "signed codes of 1 bit are -1 and +1: their range is narrow");
 }
 
 void validate(const QParams& params, std::string_view where) {

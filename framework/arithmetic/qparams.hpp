@@ -7,18 +7,25 @@
 
 namespace quantrain {
 
+/// Bits of a code: the fewest, the most of integer networks, and the most that can be simulated.
+inline constexpr int kLeastBits = 2;
+inline constexpr int kMostBits = 8;
+inline constexpr int kMostSimulatedBits = 16;
+
 /// The codes that a quantized value can have: unsigned [0, 2^bits - 1], signed full range
 /// [-2^(bits-1), 2^(bits-1) - 1], or signed narrow range [-(2^(bits-1) - 1), 2^(bits-1) - 1].
-/// docs/quantization.md (1)
+/// Signed codes of 1 bit are -1 and +1; they are narrow.   docs/quantization.md (1), (27)
 struct QType {
   int bits = 8;
   bool is_signed = false;
   bool narrow = false;
 
   int32_t qmin() const { return !is_signed ? 0 : narrow ? -qmax() : -(int32_t{1} << (bits - 1)); }
-  int32_t qmax() const { return (int32_t{1} << (is_signed ? bits - 1 : bits)) - 1; }
+  int32_t qmax() const { return (int32_t{1} << (is_signed && bits > 1 ? bits - 1 : bits)) - 1; }
   /// Number of codes.
-  int32_t levels() const { return qmax() - qmin() + 1; }
+  int32_t levels() const { return bits == 1 ? 2 : qmax() - qmin() + 1; }
+  /// Whether the codes are -1 and +1, without 0.
+  bool is_sign() const { return is_signed && bits == 1; }
 
   friend bool operator==(const QType&, const QType&) = default;
 };
@@ -54,8 +61,9 @@ struct QParams {
   friend bool operator==(const QParams&, const QParams&) = default;
 };
 
-/// Throws: QuantError naming `where` (a layer or operation) if there are fewer than 2 or more than
-/// 16 bits, or if the type is narrow but not signed.
+/// Throws: QuantError naming `where` (a layer or operation) if there are fewer than kLeastBits or
+/// more than kMostSimulatedBits, if the type is narrow but not signed, or if it is signed with 1
+/// bit but not narrow.
 void validate(const QType& type, std::string_view where);
 /// Throws: QuantError naming `where` unless the type is valid, there are as many scales as zero
 /// points (exactly one if axis < 0, else at least one), each scale is positive, finite and normal,

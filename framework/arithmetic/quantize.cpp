@@ -24,11 +24,12 @@ ScaleZero choose_params(Range range, const QType& type, QScheme scheme, std::str
     throw DataError(
         where, "range [", range.min, ", ", range.max, "] is not finite or not in order");
   }
-  const double low = std::min(range.min, 0.0f);
+  const bool one_bit = type.bits == 1 && !type.is_signed;
+  const double low = one_bit ? 0.0f : std::min(range.min, 0.0f);
   const double high = std::max(range.max, 0.0f);
   const int32_t qmin = type.qmin();
   const int32_t qmax = type.qmax();
-  if (scheme == QScheme::kSymmetric) {
+  if (scheme == QScheme::kSymmetric && !one_bit) {
     const double limit = std::max(-low, high);
     const double scale = type.narrow ? limit / qmax : 2.0 * limit / (qmax - qmin);
     return {computed(usable_scale(scale)), type.is_signed ? 0 : (qmax + 1) / 2};

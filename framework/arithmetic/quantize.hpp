@@ -22,6 +22,7 @@ struct ScaleZero {
 /// Affine: scale = (max - min) / (qmax - qmin), zero_point = clamp(qmin - half_even(min / scale)).
 /// Symmetric: scale = max|x| / qmax for narrow types, 2 max|x| / (qmax - qmin) for other types;
 /// zero_point = 0 for signed types, the middle code (qmax + 1) / 2 for unsigned types.
+/// Unsigned, 1 bit: scale = max(max, 0), zero_point = 0, whatever the scheme.   (27)
 /// The scale is computed in double and rounded to float32 once. half_even(min / scale) is computed
 /// as in (3), so that min gets code qmin. If the scale would be 0 or subnormal, it is 1.
 /// Throws: DataError naming `where` if an end is NaN or infinite or min > max.
@@ -51,6 +52,9 @@ inline int32_t quantize(float x, float scale, int32_t zero_point, int32_t qmin, 
   return static_cast<int32_t>(std::clamp(code, static_cast<float>(qmin), static_cast<float>(qmax)));
 }
 
+/// The code of a weight of 1 bit: +1 if w >= 0, else -1.   docs/quantization.md (27)
+inline int32_t sign_code(float w) { return w >= 0.0f ? 1 : -1; }
+
 /// real = scale * (q - zero_point).   docs/quantization.md (1)
 inline float dequantize(int32_t q, float scale, int32_t zero_point) {
   return scale * static_cast<float>(q - zero_point);
@@ -64,8 +68,8 @@ inline bool gradient_passes(float x, float scale, int32_t zero_point, int32_t qm
 
 /// Scale of one output channel of weights. For narrow range it is
 /// max(max|w| / qmax, |bias| / (scale_x * 2^30)), or 1 if that would be 0 or subnormal. For full
-/// range the first term is 2 max|w| / (qmax - qmin).
-/// docs/quantization.md (5)
+/// range the first term is 2 max|w| / (qmax - qmin). With 1 bit, max_abs is the mean of |w|.
+/// docs/quantization.md (5), (27)
 /// Throws: DataError naming `where` if an argument is NaN or infinite; QuantError if scale_x is not
 /// positive, or is so small that the bias would need a scale above the range of float32.
 float weight_scale(

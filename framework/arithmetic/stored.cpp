@@ -7,7 +7,7 @@ namespace quantrain {
 
 StoredOutput stored_output(const QParams& y, Activation activation) {
   validate(y, "requantize");
-  if (y.per_channel() || y.type.bits > 8) {
+  if (y.per_channel() || y.type.bits > kMostBits) {
     throw QuantError("requantize", "activations have one scale and at most 8 bits, got ", y);
   }
   const DefaultRounding rounding;
@@ -18,9 +18,17 @@ StoredOutput stored_output(const QParams& y, Activation activation) {
 
 void check_activation(const QParams& params, std::string_view where) {
   validate(params, where);
-  if (params.per_channel() || params.type.bits > 8) {
-    throw QuantError(where, "integer activations are per tensor and of 2 to 8 bits, got ", params);
+  if (params.per_channel() || params.type.bits > kMostBits) {
+    throw QuantError(where,
+                     "integer activations are per tensor and of ",
+                     kLeastBits,
+                     " to ",
+                     kMostBits,
+                     " bits, got ",
+                     params);
   }
+  if (params.type.is_sign())
+    throw QuantError(where, "activations of 1 bit are unsigned, got ", params);
 }
 
 }  // namespace quantrain

@@ -49,7 +49,8 @@ inline GradientMask gradient_mask(const QParams& y, uint8_t* bits) {
   return {bits, y.type.qmin() + offset, y.type.qmax() + offset};
 }
 
-/// Throws: QuantError naming `where` unless params are valid, per tensor and of 2 to 8 bits.
+/// Throws: QuantError naming `where` unless params are valid, per tensor and of 1 to 8 bits, and
+/// not signed if they have 1 bit.
 void check_activation(const QParams& params, std::string_view where);
 
 }  // namespace quantrain

@@ -233,8 +233,7 @@ class Members {
     values.assign(narrow.begin(), narrow.end());
   }
   void weights(const char* name, SharedArray<int8_t>& values, int bits) {
-    if (bits < 2 || bits > 8)
-      throw QuantError(json_.where(), "weights have 2 to 8 bits, got ", bits);
+    check_weight_bits(bits, json_.where());
     const int64_t count = json_.integer("weights", 0, int64_t{1} << 40);
     const std::vector<uint8_t> bytes = tensors_.take<uint8_t>(prefix_ + name);
     if (static_cast<int64_t>(bytes.size()) != packed_weight_bytes(count, bits)) {
@@ -289,7 +288,7 @@ class Members {
 QParams params_from(JsonValue json, const std::string& where) {
   Reader reader(json, where);
   QParams params;
-  params.type.bits = static_cast<int>(reader.integer("bits", 2, 8));
+  params.type.bits = static_cast<int>(reader.integer("bits", kLeastBits, kMostBits));
   params.type.is_signed = reader.boolean("signed");
   params.type.narrow = reader.boolean("narrow");
   params.scale = {reader.real32("scale")};

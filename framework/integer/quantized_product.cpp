@@ -131,6 +131,11 @@ int64_t accumulator_bound(const QuantizedProduct& product, int64_t outputs) {
   return bound;
 }
 
+void check_weight_bits(int64_t bits, std::string_view where) {
+  if (bits >= kLeastBits && bits <= kMostBits) return;
+  throw QuantError(where, "weights have ", kLeastBits, " to ", kMostBits, " bits, got ", bits);
+}
+
 void validate(const QuantizedProduct& p, int64_t outputs, int64_t length, std::string_view where) {
   validate_zero_point(p.zero_x, where);
   // Divides, because a product of extents from a file could overflow.
@@ -141,8 +146,7 @@ void validate(const QuantizedProduct& p, int64_t outputs, int64_t length, std::s
   }
   if (!p.bias.empty() && p.bias.size() != outputs)
     throw ShapeError(where, p.bias.size(), " biases for ", outputs, " outputs");
-  if (p.weight_bits < 2 || p.weight_bits > 8)
-    throw QuantError(where, "weights have 2 to 8 bits, got ", p.weight_bits);
+  check_weight_bits(p.weight_bits, where);
   const int limit = 1 << (p.weight_bits - 1);
   for (const int8_t code : p.weight) {
     if (code < -limit || code >= limit)

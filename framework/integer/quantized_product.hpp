@@ -92,9 +92,11 @@ inline constexpr int64_t kAccumulatorLimit = int64_t{1} << 31;
 /// The largest accumulator_bound() of all channels.
 int64_t accumulator_bound(const QuantizedProduct& product, int64_t outputs);
 
+/// Throws: QuantError naming `where` unless bits is in [kLeastBits, kMostBits].
+void check_weight_bits(int64_t bits, std::string_view where);
 /// Throws: ShapeError naming `where` if outputs or length is below 1, the number of weights is not
 /// outputs * length, or there are biases and their number is not `outputs`; QuantError naming
-/// `where` if the zero point is not in [0, 255], weight_bits is not in [2, 8] or a weight does not
+/// `where` if the zero point is not in [0, 255], weight_bits is out of range or a weight does not
 /// fit in weight_bits; QuantError naming `where` and the channel if an accumulator could overflow.
 /// If `output` is set, also throws like validate(*output).
 void validate(const QuantizedProduct& product,

@@ -21,13 +21,18 @@ namespace {
 
 void check_list(const std::vector<int>& bits, const char* which, std::string_view where) {
   for (const int b : bits) {
-    if (b < 2 || b > 8 || std::count(bits.begin(), bits.end(), b) > 1) {
+    const bool possible = b >= kLeastBits && b <= kMostBits;
+    if (!possible || std::count(bits.begin(), bits.end(), b) > 1) {
       throw DataError(where,
                       "bits of ",
                       which,
-                      " are different numbers from 2 to 8, got ",
+                      " are different numbers from ",
+                      kLeastBits,
+                      " to ",
+                      kMostBits,
+                      ", got ",
                       b,
-                      b < 2 || b > 8 ? "" : " twice");
+                      possible ? " twice" : "");
     }
   }
 }

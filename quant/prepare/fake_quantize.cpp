@@ -54,12 +54,7 @@ FakeQuantize::FakeQuantize(FakeQuantizeConfig config, std::unique_ptr<Observer> 
                      " along axis ",
                      observer_->axis());
   }
-  if (config_.type.bits < 2 || config_.type.bits > 16) {
-    throw QuantError("FakeQuantize", "bits must be 2 to 16, got ", config_.type.bits);
-  }
-  if (config_.type.narrow && !config_.type.is_signed) {
-    throw QuantError("FakeQuantize", "a narrow range needs signed codes");
-  }
+  validate(config_.type, "FakeQuantize");
   if (config_.range) {
     if (config_.axis >= 0)
       throw QuantError("FakeQuantize",

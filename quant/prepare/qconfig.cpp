@@ -74,16 +74,16 @@ JsonDocument document_of(std::string_view text) {
 }
 
 void check(const LayerConfig& layer, const std::string& where) {
-  if (layer.weight.bits < 2 || layer.weight.bits > 8) {
-    throw QuantError("QConfig", where, ": weights have 2 to 8 bits, got ", layer.weight.bits);
-  }
+  const auto check_bits = [&](const char* what, int bits, int most) {
+    if (bits >= kLeastBits && bits <= most) return;
+    throw QuantError(
+        "QConfig", where, ": ", what, " have ", kLeastBits, " to ", most, " bits, got ", bits);
+  };
+  check_bits("weights", layer.weight.bits, kMostBits);
   if (layer.weight.estimator == Estimator::kLearned && layer.weight.scheme == QScheme::kAffine) {
     throw QuantError("QConfig", where, ": a learned scale needs symmetric weights");
   }
-  if (layer.activation.bits < 2 || layer.activation.bits > 16) {
-    throw QuantError(
-        "QConfig", where, ": activations have 2 to 16 bits, got ", layer.activation.bits);
-  }
+  check_bits("activations", layer.activation.bits, kMostSimulatedBits);
   if (layer.activation.observer)
     make_observer(*layer.activation.observer);  // throws if its numbers are out of range
 }

@@ -11,8 +11,8 @@
 
 namespace quantrain::quant {
 
-/// How the output of a layer is quantized. `bits` is 2 to 16; an output with more than 8 bits can
-/// be simulated, but not deployed.
+/// How the output of a layer is quantized. `bits` is kLeastBits to 16; an output with more than 8
+/// bits can be simulated, but not deployed.
 struct ActivationConfig {
   int bits = 8;
   bool is_signed = false;

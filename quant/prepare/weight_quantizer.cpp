@@ -6,6 +6,7 @@
 
 #include "framework/core/error.hpp"
 #include "framework/core/rounding.hpp"
+#include "framework/integer/quantized_product.hpp"
 #include "framework/kernels/float/ranges.hpp"
 #include "layers/dry_run.hpp"
 
@@ -53,9 +54,7 @@ WeightQuantizer::WeightQuantizer(const WeightConfig& config,
                                  const Weights& own,
                                  std::shared_ptr<Folding> folding)
     : config_(config), own_(own), folding_(std::move(folding)) {
-  if (config.bits < 2 || config.bits > 8) {
-    throw QuantError("WeightQuantizer", "weights have 2 to 8 bits, got ", config.bits);
-  }
+  integer::check_weight_bits(config.bits, "WeightQuantizer");
   const bool learned = config.estimator == Estimator::kLearned;
   if (learned && config.scheme == QScheme::kAffine)
     throw QuantError("WeightQuantizer", "a learned scale needs symmetric weights");

@@ -206,7 +206,7 @@ class Loader {
   void add_weights(TensorFile& file, const JsonValue& json) {
     JsonReader reader(json, error_);
     const int64_t step = reader.integer("step", 0, kMost32);
-    const auto bits = static_cast<int>(reader.integer("bits", 2, 8));
+    const auto bits = static_cast<int>(reader.integer("bits", kLeastBits, kMostBits));
     const auto order = static_cast<WeightOrder>(reader.integer("order", 0, 2));
     const std::string name = reader.text("initializer");
     reader.finish();

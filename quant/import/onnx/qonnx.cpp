@@ -36,7 +36,10 @@ void quant(Rewriter& r, const Node& n) {
   if (mode != "ROUND" && mode != "HALF_EVEN") throw Refusal{"rounding_mode " + mode};
   const int32_t bits = whole(r.number(input(n, 3)), "a number of bits");
   const QType type{bits, n.get("signed", int64_t{1}) != 0, n.get("narrow", int64_t{0}) != 0};
-  if (bits < 2 || bits > 8) throw Refusal{std::to_string(bits) + " bits: 2 to 8 are possible"};
+  if (bits < kLeastBits || bits > kMostBits || type.is_sign()) {
+    throw Refusal{std::to_string(bits) + " bits: " + std::to_string(kLeastBits) + " to " +
+                  std::to_string(kMostBits) + " are possible"};
+  }
   if (type.narrow && !type.is_signed) throw Refusal{"narrow unsigned codes"};
   QParams params = r.params(scale, {});
   params.type = type;

@@ -29,7 +29,15 @@ TEST_CASE("the range of a type's codes follows docs/quantization.md (1)", "[arit
     CHECK((s.qmin() == -half && s.qmax() == half - 1 && s.levels() == 2 * half));
     CHECK((narrow.qmin() == 1 - half && narrow.qmax() == half - 1));
     CHECK(narrow.levels() == 2 * half - 1);
+    CHECK_FALSE(narrow.is_sign());
   }
+}
+
+TEST_CASE("codes of 1 bit are 0 and 1, or -1 and +1", "[arithmetic][qparams]") {
+  const QType u{1, false, false};
+  CHECK((u.qmin() == 0 && u.qmax() == 1 && u.levels() == 2 && !u.is_sign()));
+  const QType sign{1, true, true};
+  CHECK((sign.qmin() == -1 && sign.qmax() == 1 && sign.levels() == 2 && sign.is_sign()));
 }
 
 TEST_CASE("the float range spans the values of the lowest and the highest code",

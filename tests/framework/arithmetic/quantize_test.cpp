@@ -57,6 +57,26 @@ TEST_CASE("symmetric parameters follow (2)", "[arithmetic][choose_params]") {
   CHECK(symmetric(-3, 1, {2, false, false}) == ScaleZero{2.0f, 2});
 }
 
+TEST_CASE("activations of 1 bit have zero point 0 and scale max", "[arithmetic][choose_params]") {
+  const QType u1{1, false, false};
+  CHECK(affine(0, 3, u1) == ScaleZero{3.0f, 0});
+  CHECK(affine(-5, 3, u1) == ScaleZero{3.0f, 0});
+  CHECK(symmetric(-5, 3, u1) == ScaleZero{3.0f, 0});
+  CHECK(affine(-5, 0, u1) == ScaleZero{1.0f, 0});
+  // (27): half of the scale is a tie, which goes to 0.
+  CHECK(quantize(1.5f, 3.0f, 0, u1.qmin(), u1.qmax()) == 0);
+  CHECK(quantize(std::nextafter(1.5f, 2.0f), 3.0f, 0, u1.qmin(), u1.qmax()) == 1);
+  CHECK(quantize(-2.0f, 3.0f, 0, u1.qmin(), u1.qmax()) == 0);
+}
+
+TEST_CASE("weights of 1 bit are signs, and 0 counts as positive", "[arithmetic][quantize]") {
+  CHECK(sign_code(0.5f) == 1);
+  CHECK(sign_code(0.0f) == 1);
+  CHECK(sign_code(-0.0f) == 1);
+  CHECK(sign_code(-kSmallest) == -1);
+  CHECK(weight_scale(0.25f, 0.0f, 1.0f, {1, true, true}, "fc") == 0.25f);  // of the mean
+}
+
 TEST_CASE("a range is widened to contain 0", "[arithmetic][choose_params]") {
   CHECK(affine(100, 255) == affine(0, 255));
   CHECK(affine(-255, -100) == affine(-255, 0));
