@@ -52,7 +52,7 @@ int64_t lookups(const integer::Program& program) {
 }  // namespace
 
 TEST_CASE("networks with each function convert to lookups that equal the simulation",
-          "[quant][functions]") {
+          "[quant][functions][serial]") {
   const std::vector<functions::Function> all{functions::sigmoid(),
                                              functions::tanh(),
                                              functions::hard_sigmoid(),

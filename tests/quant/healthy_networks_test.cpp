@@ -34,7 +34,7 @@ Dataset squares(int64_t count, uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("the doctor has no finding in healthy networks", "[quant][doctor]") {
+TEST_CASE("the doctor has no finding in healthy networks", "[quant][doctor][long]") {
   const bool trains = GENERATE(true, false);
   for (const examples::Network& network : examples::networks()) {
     INFO(network.name << (trains ? ", QAT" : ", PTQ"));

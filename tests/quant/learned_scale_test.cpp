@@ -249,7 +249,7 @@ TEST_CASE("LSQ's gradient is the published one at the least scale and below", "[
     CHECK(scale.grad().data()[0] == quantrain::test::Approx(difference * factor).epsilon(1e-5));
 }
 
-TEST_CASE("after 20 epochs of Adam no learned scale is stuck", "[quant][learned]") {
+TEST_CASE("after 20 epochs of Adam no learned scale is stuck", "[quant][learned][long]") {
   const float rate = GENERATE(2e-3f, 1e-2f);
   CAPTURE(rate);
   manual_seed(1);

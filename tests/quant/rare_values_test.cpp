@@ -113,7 +113,7 @@ TEST_CASE("a moving average cuts a rare value off, and calibrate covers it after
 }
 
 TEST_CASE("a regression keeps its rare samples, ten times larger, in QAT as in PTQ",
-          "[quant][rare]") {
+          "[quant][rare][long]") {
   const TensorDataset data = steps(1024, 1, false);
   const TensorDataset rare = steps(256, 2, true);
   const auto make = [] {

@@ -103,7 +103,7 @@ std::vector<double> observed(const std::vector<Tensor>& batches) {
 }  // namespace
 
 TEST_CASE("what observers choose does not depend on the rounding mode of the caller",
-          "[quant][rounding]") {
+          "[quant][rounding][long]") {
   std::vector<Tensor> batches;
   for (uint64_t seed = 0; seed < 20; ++seed)
     batches.push_back(quantrain::test::random_tensor({64, 10}, seed));

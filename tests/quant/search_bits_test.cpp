@@ -147,7 +147,8 @@ TEST_CASE("multiply-adds count bits of weights and inputs, and both are lowered 
   CHECK((bits("0").activation.bits < 8 || bits("2").activation.bits < 8));
 }
 
-TEST_CASE("a tolerance gives the fewest bits whose integers are that good", "[quant][bits]") {
+TEST_CASE("a tolerance gives the fewest bits whose integers are that good",
+          "[quant][bits][serial]") {
   Sequential net = searched_net();
   const DataLoader data = labelled(net);
   const auto bytes = [&](double tolerance, std::vector<Method> methods = {}) {

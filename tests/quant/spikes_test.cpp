@@ -72,7 +72,7 @@ double recall(Module& net, const Batch& batch) {
 }  // namespace
 
 TEST_CASE("the recommended range keeps a rare class although the input has spikes",
-          "[quant][data][features]") {
+          "[quant][data][features][long]") {
   const Rows training(1), test(2);
   const auto encoded = [&](const Rows& rows, Range range, const InputFeatures& features) {
     return Dataset::from_floats(

@@ -55,7 +55,8 @@ void check_same_bits(const F& of_codes, const G& of_floats) {
   }
 }
 
-TEST_CASE("products of codes equal the products of their values bit for bit", "[kernels][gemm]") {
+TEST_CASE("products of codes equal the products of their values bit for bit",
+          "[kernels][gemm][serial]") {
   for (const bool is_signed : {false, true}) {
     for (const bool per_channel : {false, true}) {
       for (const int64_t m : {1, 65, 300}) {

@@ -300,7 +300,8 @@ TEST_CASE("fused passes over columns give the bits of separate passes", "[kernel
   CHECK_FALSE(quantize_columns_f32_u8(1, 2, x, scale, shift, {}, codes, nullptr));
 }
 
-TEST_CASE("softmax, log_softmax and their gradients equal the reference", "[kernels][softmax]") {
+TEST_CASE("softmax, log_softmax and their gradients equal the reference",
+          "[kernels][softmax][serial]") {
   for (const auto [rows, columns] : kMatrixSizes) {
     INFO("rows " << rows << " columns " << columns);
     const std::vector<float> x = random_floats(rows * columns, 1, -10.0f, 10.0f);

@@ -140,7 +140,7 @@ TEST_CASE("convolutions accept strides whether or not they divide the image", "[
 }
 
 TEST_CASE("convolutions use exactly the taps inside the image for any kernel, stride and padding",
-          "[kernels][conv]") {
+          "[kernels][conv][serial]") {
   for (const int64_t kernel : {1, 2, 3, 5}) {
     for (const int64_t stride : {1, 2, 3}) {
       for (const int64_t pad : {0, 1, 2, 4}) {
@@ -226,7 +226,8 @@ Conv2dShape depthwise_shape(int64_t n, int64_t h, int64_t w, int64_t channels, i
   return s;
 }
 
-TEST_CASE("depthwise convolutions of any width split their lines into tiles", "[kernels][conv]") {
+TEST_CASE("depthwise convolutions of any width split their lines into tiles",
+          "[kernels][conv][serial]") {
   // To keep the test short, each pair of width and padding is tested with only one of these channel
   // counts.
   constexpr int64_t kChannels[] = {8, 24, 32};
@@ -269,7 +270,7 @@ bool window_fits(const Conv2dShape& s) {
 }
 
 TEST_CASE("dilated convolutions equal the obvious loop for any kernel, stride and padding",
-          "[kernels][conv]") {
+          "[kernels][conv][serial]") {
   for (const int64_t kernel : {1, 2, 3, 5}) {
     for (const int64_t stride : {1, 2, 3, 4, 6}) {
       for (const int64_t pad : {0, 1, 4}) {

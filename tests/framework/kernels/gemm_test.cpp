@@ -72,7 +72,7 @@ void check_gemm(const Case& p, const RoundingTolerance& tolerance = {}) {
 }
 
 TEST_CASE("gemm equals the obvious loop at every size around tiles and vectors",
-          "[kernels][gemm]") {
+          "[kernels][gemm][serial]") {
   for (const int64_t m : {1, 2, 5, 13}) {
     for (const int64_t n : {1, 7, 8, 9, 15, 16, 17, 33, 63, 64, 65, 81, 127, 129}) {
       for (const int64_t k : {1, 2, 3, 17}) check_gemm({m, n, k});
@@ -127,7 +127,7 @@ TEST_CASE("gemm equals the obvious loop with more terms or more rows than a bloc
   check_gemm({389, 130, 513, true, false});
 }
 
-TEST_CASE("gemm adds up the chunks of a long sum before the epilogue", "[kernels][gemm]") {
+TEST_CASE("gemm adds up the chunks of a long sum before the epilogue", "[kernels][gemm][serial]") {
   const std::vector<float> bias = random_floats(70, 4, -2.0f, 8.0f);
   for (const int64_t k : {32769, 70000}) {
     if (test::kSanitized && k > 32769) continue;
@@ -140,7 +140,7 @@ TEST_CASE("gemm adds up the chunks of a long sum before the epilogue", "[kernels
   check_gemm({260, 3, 32769, false, false, {bias.data(), Activation::kRelu, true}, 3}, kLongSums);
 }
 
-TEST_CASE("gemm equals the obvious loop if rows of B are pages apart", "[kernels][gemm]") {
+TEST_CASE("gemm equals the obvious loop if rows of B are pages apart", "[kernels][gemm][serial]") {
   const std::vector<float> bias = random_floats(1024, 4, -2.0f, 8.0f);
   for (const int64_t m : {20, 48, 49, 66}) check_gemm({m, 1024, 9});
   // These products are too large for one task, so gemm works panel by panel.
@@ -167,7 +167,7 @@ TEST_CASE("gemm applies bias, activation and accumulation once, whatever the len
 }
 
 TEST_CASE("gemm of contiguous rows applies the epilogue in every strip of columns",
-          "[kernels][gemm]") {
+          "[kernels][gemm][serial]") {
   const std::vector<float> bias = random_floats(129, 4, -2.0f, 8.0f);
   for (const Activation activation : {Activation::kNone, Activation::kRelu, Activation::kRelu6}) {
     for (const bool accumulate : {false, true}) {

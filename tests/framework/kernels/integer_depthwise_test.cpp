@@ -115,7 +115,7 @@ TEST_CASE("depthwise convolutions with different strides and padding for each ax
 }
 
 TEST_CASE("dilated depthwise convolutions are exact on every instruction set",
-          "[kernels][integer][depthwise]") {
+          "[kernels][integer][depthwise][serial]") {
   Random random(14);
   for (const int64_t channels : channels_of({2, 3, 16, 65, 24, 144})) {
     for (const Extent& window : kWindows) {

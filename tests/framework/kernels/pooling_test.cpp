@@ -62,7 +62,7 @@ std::vector<float> position_floats(const std::vector<uint16_t>& values) {
 }
 
 TEST_CASE("max pool and its gradient choose the first NaN, or else the first largest element",
-          "[kernels][pooling]") {
+          "[kernels][pooling][serial]") {
   for (const Conv2dShape& s : shapes()) {
     std::vector<float> x = random_floats(s.x_elements(), 1);
     for (size_t i = 0; i < x.size(); i += 3) x[i] = 0.5f;
@@ -92,7 +92,7 @@ TEST_CASE("max pool and its gradient choose the first NaN, or else the first lar
 }
 
 TEST_CASE("average pool divides by the number of elements inside the image, also backward",
-          "[kernels][pooling]") {
+          "[kernels][pooling][serial]") {
   for (const Conv2dShape& s : shapes()) {
     const std::vector<float> x = random_floats(s.x_elements(), 1);
     const std::vector<float> grad = random_floats(s.y_elements(), 2);

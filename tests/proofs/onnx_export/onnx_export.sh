@@ -4,7 +4,7 @@
 #   exact: every output of every image, with and without graph optimization; every step on 20 images
 #   layers: each layer as QuantizeLinear and DequantizeLinear, fed the engine's codes: at most 1e-4 of the codes differ
 #   qdq: outputs of whole networks, other classes, operators of the optimized graphs, times beside the engine's
-# Needs Node and npm's onnxruntime-node (NODE_PATH); takes onnxruntime-web, too, and Python's onnx, where they are.
+# Installs npm's onnxruntime-node; takes onnxruntime-web, too, and Python's onnx, where they are.
 # These are the defaults: --images 10000 --random 50 --tiny 4 --bits 8,4,2 --networks
 # mnist_mlp,mnist_cnn,mnist_bncnn,mnist_resnet --data /usr/share/datasets/fashion-mnist
 set -euo pipefail
@@ -23,11 +23,8 @@ while [[ $# -gt 0 ]]; do
     *) echo "prove onnx_export: no flag $1: use --data, --networks, --bits, --images, --random or --tiny" >&2; exit 2 ;;
   esac
 done
-if ! node -e "require('onnxruntime-node')" 2>/dev/null; then
-  echo "prove onnx_export: npm install --ignore-scripts onnxruntime-node, and set NODE_PATH to its node_modules" >&2
-  exit 2
-fi
 need_packages "${build_packages[@]}" "${test_packages[@]}"
+need_onnx_runtime
 if [[ $data == /usr/share/datasets/fashion-mnist ]]; then need_packages "${demo_packages[@]}"; fi
 IFS=, read -ra networks <<<"$networks"
 IFS=, read -ra bits <<<"$bits"

@@ -83,7 +83,8 @@ struct Mine {
 
 }  // namespace
 
-TEST_CASE("an improved network computes the integers of its simulation", "[quant][methods]") {
+TEST_CASE("an improved network computes the integers of its simulation",
+          "[quant][methods][serial]") {
   for (const Subject& c : kSubjects) {
     for (const int bits : {2, 4, 8}) {
       CAPTURE(c.sample, bits);

@@ -153,7 +153,7 @@ TEST_CASE("a histogram finds the grid that the values lie on", "[quant][histogra
 }
 
 TEST_CASE("a histogram's range has almost the least error on few distinct values",
-          "[quant][histogram]") {
+          "[quant][histogram][long]") {
   for (uint64_t set = 0; set < 40; ++set) {
     Random random(set);
     std::vector<float> x;
@@ -182,7 +182,7 @@ TEST_CASE("a histogram's range has almost the least error on few distinct values
 }
 
 TEST_CASE("a histogram's range has no larger error than the range that PyTorch chooses",
-          "[quant][histogram][vectors]") {
+          "[quant][histogram][vectors][long]") {
   for (const Json& json : test::load_vectors("histograms")) {
     CAPTURE(json.at("name").get<std::string>());
     const auto observer = test::loaded_histogram(HistogramOptions{}, json);
@@ -201,7 +201,7 @@ TEST_CASE("a histogram's range has no larger error than the range that PyTorch c
 }
 
 TEST_CASE("no range in a grid of ranges has a smaller error than the chosen range",
-          "[quant][histogram][serial]") {
+          "[quant][histogram][serial][long]") {
   for (const Json& json : test::load_vectors("histograms")) {
     const auto name = json.at("name").get<std::string>();
     CAPTURE(name);

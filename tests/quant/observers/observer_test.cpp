@@ -75,7 +75,7 @@ class MeanAbsObserver : public Observer {
 }  // namespace
 
 TEST_CASE("an observer along an axis works like a separate observer for each channel",
-          "[quant][observer]") {
+          "[quant][observer][serial]") {
   const Tensor x = normal_tensor({5, 3, 4}, 3);
   for (const ObserverSpec& spec : observer_specs()) {
     CAPTURE(kind(spec));
