@@ -1,63 +1,20 @@
-#include <cmath>
 #include <cstdio>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "examples/common/flags.hpp"
 #include "examples/common/training.hpp"
-#include "framework/core/error.hpp"
 #include "quant/prepare/prepare.hpp"
 #include "quant/prepare/scopes.hpp"
 #include "tests/proofs/proofs.hpp"
+#include "tests/proofs/results.hpp"
 
 namespace quantrain::proofs {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = Results::Json;
 
 constexpr quant::Simulation kSimulations[] = {quant::Simulation::kInteger,
                                               quant::Simulation::kFloat};
-
-/// The results so far. A result holds its settings (a JSON object) and the accuracies measured with
-/// these settings.
-class Results {
- public:
-  explicit Results(const std::string& path) : path_(path) {
-    std::ifstream file(path);
-    std::string line;
-    for (int number = 1; std::getline(file, line); ++number) {
-      Json result = Json::parse(line, nullptr, false);
-      if (!result.is_object() || !result.contains("settings") || !result.contains("accuracy")) {
-        throw DataError("accuracy", path, ": line ", number, " is no result");
-      }
-      results_.push_back(std::move(result));
-    }
-  }
-
-  /// Null if there is no result for these settings.
-  const Json* find(const Json& settings) const {
-    for (const Json& result : results_) {
-      if (result["settings"] == settings) return &result["accuracy"];
-    }
-    return nullptr;
-  }
-
-  void add(const Json& settings, const Json& accuracy) {
-    const Json result{{"settings", settings}, {"accuracy", accuracy}};
-    const std::string line = result.dump() + '\n';
-    std::fputs(line.c_str(), stdout);
-    std::fflush(stdout);
-    results_.push_back(result);
-    if (path_.empty()) return;
-    std::ofstream file(path_, std::ios::app);
-    if (!(file << line << std::flush)) throw DataError("accuracy", path_, ": cannot be written");
-  }
-
- private:
-  std::string path_;
-  std::vector<Json> results_;
-};
 
 Json settings_of(const Images& images,
                  const examples::Network& network,
@@ -126,20 +83,6 @@ Json measure(const examples::Network& network,
   return {{"float", examples::accuracy(trained, images.test)},
           {"simulated", simulated},
           {"deployed", examples::accuracy(net, images.test)}};
-}
-
-struct Statistics {
-  double mean;
-  double deviation;  ///< sample standard deviation: divides by n - 1
-};
-
-Statistics statistics(const std::vector<double>& values) {
-  const auto n = static_cast<double>(values.size());
-  double sum = 0.0;
-  for (const double value : values) sum += value;
-  double squares = 0.0;
-  for (const double value : values) squares += (value - sum / n) * (value - sum / n);
-  return {sum / n, n > 1 ? std::sqrt(squares / (n - 1)) : 0.0};
 }
 
 void print_statistics(const std::vector<double>& values) {

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <functional>
 #include <map>
@@ -19,6 +18,7 @@
 #include "tests/proofs/jobs.hpp"
 #include "tests/proofs/proofs.hpp"
 #include "tests/proofs/rare_events.hpp"
+#include "tests/proofs/results.hpp"
 
 namespace quantrain::proofs {
 namespace {
@@ -157,13 +157,8 @@ Subject subject_of(RareEvents (*events)(uint64_t seed), const std::vector<uint64
 }
 
 std::string mean_and_deviation(const std::vector<double>& values) {
-  const auto n = static_cast<double>(values.size());
-  double mean = 0.0;
-  for (const double value : values) mean += value / n;
-  double squares = 0.0;
-  for (const double value : values) squares += (value - mean) * (value - mean);
+  const auto [mean, deviation] = statistics(values);
   char text[64];
-  const double deviation = values.size() > 1 ? std::sqrt(squares / (n - 1.0)) : 0.0;
   std::snprintf(text, sizeof text, mean < 10.0 ? "%.3f+-%.3f" : "%.2f+-%.2f", mean, deviation);
   return text;
 }

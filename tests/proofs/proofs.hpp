@@ -83,6 +83,22 @@ struct AccuracyOptions {
 /// results.
 void measure_accuracy(const Subjects& subjects, const AccuracyOptions& options);
 
+struct TableOptions {
+  Training training{.epochs = 20, .qat_epochs = 10, .limit = 0};
+  std::vector<uint64_t> seeds{0, 1, 2};
+  std::vector<std::string> networks;  ///< of table_networks(); empty: all
+  std::string results = {};           ///< as in AccuracyOptions
+  int part = 0, parts = 1;            ///< this process trains each `parts`-th network and seed
+  bool print_only = false;            ///< trains nothing, prints the results so far
+};
+
+/// Prints a table in Markdown: for each data set and network of table_networks(), test accuracy in
+/// float and in integers by bits of weights and activations, after quantization without training,
+/// plain and improved by quant/methods, and after QAT; mean and deviation over seeds, of the last
+/// epoch; and the model's bytes, RAM, and time for an image on one core. What was not measured yet
+/// is a dash.
+void measure_table(const std::vector<Images>& data, const TableOptions& options);
+
 struct ObserverOptions {
   Training training{.epochs = 2, .qat_epochs = 1, .limit = 6400};
   std::vector<uint64_t> seeds{0, 1, 2};

@@ -9,6 +9,7 @@
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
 #include "tests/proofs/proofs.hpp"
+#include "tests/proofs/table_networks.hpp"
 
 namespace quantrain::proofs {
 namespace {
@@ -24,6 +25,7 @@ struct Flags {
   int64_t most_terms = 1'000'000;
   AccuracyOptions accuracy;
   ObserverOptions observers;
+  TableOptions table;
   std::vector<std::string> kinds{"images", "rare"};
   std::string quantized;
 };
@@ -106,6 +108,26 @@ void add_flags(CLI::App& app, Flags& flags) {
       flags.accuracy.results,
       "file that results are appended to; results already in it are not measured again");
 
+  CLI::App& table = *app.add_subcommand(
+      "table", "accuracy, size and time by bits, for docs/accuracy.md; proves nothing");
+  add_training_flags(table, flags.table.training);
+  std::vector<std::string> tabled;
+  for (const examples::Network& network : table_networks()) tabled.push_back(network.name);
+  table.add_option("--networks", flags.table.networks, "only these")
+      ->check(CLI::IsMember(tabled))
+      ->delimiter(',');
+  table.add_option("--seeds", flags.table.seeds, "seeds; everything is repeated for each")
+      ->delimiter(',')
+      ->capture_default_str();
+  table.add_option("--results", flags.table.results, "as in accuracy")->required();
+  table.add_option("--part", flags.table.part, "which part of the work this process does, from 0")
+      ->check(CLI::Range(0, 1023))
+      ->capture_default_str();
+  table.add_option("--parts", flags.table.parts, "number of processes that share the file")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  table.add_flag("--print", flags.table.print_only, "trains nothing, prints the table");
+
   CLI::App& observers = *app.add_subcommand(
       "observers", "what each way to choose ranges costs, in QAT and without; proves nothing");
   add_training_flags(observers, flags.observers.training);
@@ -126,7 +148,8 @@ bool run(const CLI::App& app, const Flags& flags) {
   set_threads(flags.threads);
   const auto wanted = [&](const char* proof) {
     const std::string_view name = proof;
-    const bool proves = name != "accuracy" && name != "observers" && name != "quantized";
+    const bool proves =
+        name != "accuracy" && name != "observers" && name != "quantized" && name != "table";
     return app.get_subcommands().empty() ? proves : app.got_subcommand(proof);
   };
   bool held = true;
@@ -149,6 +172,7 @@ bool run(const CLI::App& app, const Flags& flags) {
   if (wanted("determinism")) held = prove_determinism(subjects, flags.training) && held;
   if (wanted("quantized"))
     held = prove_quantized(flags.quantized, subjects.data[0], flags.training) && held;
+  if (wanted("table")) measure_table(subjects.data, flags.table);
   if (wanted("accuracy")) measure_accuracy(subjects, flags.accuracy);
   if (wanted("observers")) {
     ObserverOptions options = flags.observers;
@@ -170,7 +194,8 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
     const bool held = run(app, flags);
-    std::cout << (held ? "All of it holds.\n" : "NOT ALL OF IT HOLDS.\n");
+    if (!app.got_subcommand("table"))
+      std::cout << (held ? "All of it holds.\n" : "NOT ALL OF IT HOLDS.\n");
     return held ? 0 : 1;
   } catch (const CLI::CallForHelp&) {
     std::cout << app.help();

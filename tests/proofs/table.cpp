@@ -1,0 +1,267 @@
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <optional>
+
+#include "examples/common/flags.hpp"
+#include "examples/common/report.hpp"
+#include "examples/common/training.hpp"
+#include "framework/core/parallel.hpp"
+#include "framework/data/transforms.hpp"
+#include "layers/init.hpp"
+#include "layers/state.hpp"
+#include "quant/lowering/convert.hpp"
+#include "quant/methods/adaround.hpp"
+#include "quant/methods/method.hpp"
+#include "quant/methods/weight_ranges.hpp"
+#include "quant/prepare/prepare.hpp"
+#include "quant/prepare/scopes.hpp"
+#include "tests/proofs/proofs.hpp"
+#include "tests/proofs/results.hpp"
+#include "tests/proofs/table_networks.hpp"
+
+namespace quantrain::proofs {
+namespace {
+
+using Json = Results::Json;
+
+/// Bits of weights and activations in all layers but the input, which has 8.
+struct Width {
+  const char* name;
+  int weights;
+  int activations;
+};
+constexpr Width kWidths[] = {
+    {"W8A8", 8, 8}, {"W4A8", 4, 8}, {"W4A4", 4, 4}, {"W3A3", 3, 3}, {"W2A8", 2, 8}, {"W2A2", 2, 2}};
+
+/// How a network gets its integers.
+struct Way {
+  const char* key;
+  const char* title;
+};
+constexpr Way kWays[] = {{"ptq", "PTQ"}, {"improved", "PTQ, improved"}, {"qat", "QAT"}};
+
+/// Up to 4 bits, QAT learns the scales of weights and activations.
+quant::QConfig config_of(const Width& width, bool qat) {
+  quant::QConfig config = quant::QConfig::bits(width.weights, width.activations);
+  if (qat && width.weights <= 4) config.model.weight.estimator = quant::Estimator::kLearned;
+  if (qat && width.activations <= 4) config.model.activation.estimator = quant::Estimator::kLearned;
+  return config;
+}
+
+/// Networks with convolutions see images that are moved by up to two pixels.
+DataLoader training_of(const examples::Network& network,
+                       const Images& images,
+                       const Training& training,
+                       uint64_t seed) {
+  const Dataset& all = images.train;
+  const bool flat = network.name.ends_with("FC") || network.name.ends_with("mlp");
+  return DataLoader(training.limit > 0 ? all.first(std::min(training.limit, all.size())) : all,
+                    {.batch = examples::Flags{}.batch,
+                     .shuffle = true,
+                     .seed = seed,
+                     .augment = flat ? Transform{} : random_shift(2)});
+}
+
+/// What decides a result. Of QAT's epochs only where there is QAT.
+Json settings_of(const Images& images,
+                 const examples::Network& network,
+                 const Training& training,
+                 uint64_t seed,
+                 const char* way,
+                 const char* width) {
+  Json settings{{"data", images.name},
+                {"network", network.name},
+                {"epochs", training.epochs},
+                {"limit", training.limit},
+                {"seed", seed},
+                {"way", way},
+                {"width", width}};
+  if (settings["way"] == "qat") settings["qat_epochs"] = training.qat_epochs;
+  return settings;
+}
+
+Json measured(const IntegerModel& model, const Images& images) {
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() /
+      ("quantrain-table-" + std::to_string(std::hash<const void*>{}(&model)) + ".model");
+  model.save(path.string());
+  const auto bytes = static_cast<int64_t>(std::filesystem::file_size(path));
+  std::filesystem::remove(path);
+  // The time does not depend on the codes.
+  const std::vector<uint8_t> codes(static_cast<size_t>(model.input_shape().elements()), 128);
+  std::vector<int32_t> classes(1);
+  const SerialLoops serial;
+  const examples::CallTimes times = examples::time_calls(200, [&](int64_t n) {
+    if (n == 1) model.classify_codes(codes, classes);
+  });
+  return {{"accuracy", examples::accuracy(model, images.test)},
+          {"bytes", bytes},
+          {"ram", model.memory(1)},
+          {"microseconds", times.microseconds[0]}};
+}
+
+Json measure(const examples::Network& network,
+             Sequential& trained,
+             const Images& images,
+             const Training& training,
+             uint64_t seed,
+             std::string_view way,
+             const Width& width) {
+  constexpr int64_t kCalibrationImages = 1024;
+  Sequential net = network.make();
+  copy_state(trained, net);
+  const Tensor example = example_of(images);
+  const bool qat = way == "qat";
+  if (qat) {
+    quant::prepare_qat(net, example, config_of(width, qat));
+    DataLoader loader = training_of(network, images, training, seed);
+    examples::train(net,
+                    loader,
+                    {.epochs = training.qat_epochs,
+                     .first_epoch = training.epochs,
+                     .learning_rate = examples::Flags{}.qat_learning_rate});
+  } else {
+    quant::prepare_ptq(net, example, config_of(width, qat));
+    const Dataset some = images.train.first(std::min(kCalibrationImages, images.train.size()));
+    const DataLoader calibration(some, {.batch = examples::kEvaluationBatch});
+    quant::calibrate(net, calibration);
+    if (way == "improved")
+      quant::improve(net, calibration, {quant::WeightRanges{}, quant::AdaRound{}});
+  }
+  return measured(quant::convert(net, example), images);
+}
+
+class Table {
+ public:
+  Table(const std::vector<Images>& data, const TableOptions& options)
+      : data_(data), options_(options), results_(options.results) {
+    for (const examples::Network& network : table_networks()) {
+      const auto& names = options.networks;
+      if (names.empty() || std::find(names.begin(), names.end(), network.name) != names.end())
+        networks_.push_back(network);
+    }
+  }
+
+  void fill() {
+    int job = 0;
+    for (const Images& images : data_) {
+      for (const examples::Network& network : networks_) {
+        for (const uint64_t seed : options_.seeds) {
+          if (job++ % options_.parts == options_.part) fill(images, network, seed);
+        }
+      }
+    }
+  }
+
+  void print() const {
+    for (const Images& images : data_) {
+      std::printf("\n## %s\n", images.name.c_str());
+      for (const examples::Network& network : networks_) print(images, network);
+    }
+  }
+
+ private:
+  void fill(const Images& images, const examples::Network& network, uint64_t seed) {
+    const Training& training = options_.training;
+    std::optional<Sequential> trained;  // once, for all ways and widths
+    const auto start = [&]() -> Sequential& {
+      if (trained) return *trained;
+      manual_seed(seed);
+      trained = network.make();
+      DataLoader loader = training_of(network, images, training, seed);
+      examples::train(
+          *trained,
+          loader,
+          {.epochs = training.epochs, .learning_rate = examples::Flags{}.learning_rate});
+      return *trained;
+    };
+    const Json of_float = settings_of(images, network, training, seed, "float", "");
+    if (results_.find(of_float) == nullptr)
+      results_.add(of_float, {{"accuracy", examples::accuracy(start(), images.test)}});
+    for (const Width& width : kWidths) {
+      for (const Way& way : kWays) {
+        const Json settings = settings_of(images, network, training, seed, way.key, width.name);
+        if (results_.find(settings) != nullptr) continue;
+        results_.add(settings, measure(network, start(), images, training, seed, way.key, width));
+      }
+    }
+  }
+
+  /// What was measured, for each seed that has a result.
+  std::vector<double> values(const Images& images,
+                             const examples::Network& network,
+                             const char* way,
+                             const char* width,
+                             const char* what) const {
+    std::vector<double> values;
+    for (const uint64_t seed : options_.seeds) {
+      const Json settings = settings_of(images, network, options_.training, seed, way, width);
+      if (const Json* const found = results_.find(settings))
+        values.push_back(found->at(what).get<double>());
+    }
+    return values;
+  }
+
+  std::string accuracy(const Images& images,
+                       const examples::Network& network,
+                       const char* way,
+                       const char* width) const {
+    const std::vector<double> all = values(images, network, way, width, "accuracy");
+    if (all.empty()) return "-";
+    const Statistics s = statistics(all);
+    char text[48];
+    std::snprintf(text, sizeof text, "%.2f ± %.2f", 100.0 * s.mean, 100.0 * s.deviation);
+    return text;
+  }
+
+  /// Of the network after QAT, or after quantization if there is none.
+  std::string number(const Images& images,
+                     const examples::Network& network,
+                     const char* width,
+                     const char* what,
+                     const char* format) const {
+    std::vector<double> all = values(images, network, "qat", width, what);
+    if (all.empty()) all = values(images, network, "ptq", width, what);
+    if (all.empty()) return "-";
+    char text[48];
+    std::snprintf(text, sizeof text, format, statistics(all).mean);
+    return text;
+  }
+
+  void print(const Images& images, const examples::Network& network) const {
+    std::printf("\n### %s\n\nFloat: %s.\n\n",
+                network.name.c_str(),
+                accuracy(images, network, "float", "").c_str());
+    std::printf("| bits | PTQ | PTQ, improved | QAT | bytes | RAM | us |\n");
+    std::printf("|---|---|---|---|---|---|---|\n");
+    for (const Width& width : kWidths) {
+      std::printf("| %s |", width.name);
+      for (const Way& way : kWays)
+        std::printf(" %s |", accuracy(images, network, way.key, width.name).c_str());
+      std::printf(" %s | %s | %s |\n",
+                  number(images, network, width.name, "bytes", "%.0f").c_str(),
+                  number(images, network, width.name, "ram", "%.0f").c_str(),
+                  number(images, network, width.name, "microseconds", "%.1f").c_str());
+    }
+  }
+
+  const std::vector<Images>& data_;
+  TableOptions options_;
+  Results results_;
+  std::vector<examples::Network> networks_;
+};
+
+}  // namespace
+
+void measure_table(const std::vector<Images>& data, const TableOptions& options) {
+  Table table(data, options);
+  if (options.print_only) {
+    table.print();
+  } else {
+    table.fill();
+  }
+}
+
+}  // namespace quantrain::proofs

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "examples/networks.hpp"
+#include "examples/tiny_networks.hpp"
+#include "layers/layers.hpp"
+
+// The networks of docs/accuracy.md, for images [N, 28, 28, 1] of ten classes: the examples', and
+// those for which others have published accuracies at few bits.
+namespace quantrain::proofs {
+
+/// Three hidden layers of this width, as in TFC (64), SFC (256) and LFC (1024).
+/// Source: Umuroglu et al. 2017, "FINN"; Blott et al. 2018
+template <int64_t kWidth>
+Sequential three_layers() {
+  return Sequential{Flatten{},
+                    examples::dense_block(784, kWidth),
+                    examples::dense_block(kWidth, kWidth),
+                    examples::dense_block(kWidth, kWidth),
+                    Linear{kWidth, 10}};
+}
+
+/// Convolution, batch norm and ReLU.
+inline Sequential conv_block(int64_t in, int64_t out, const Conv2d::Options& options) {
+  return Sequential{Conv2d{in, out, options}, BatchNorm2d{out}, ReLU{}};
+}
+
+/// LeNet-5 with 20 and 50 channels and 500 hidden units, 0.43 million weights; with batch norm.
+/// Source: LeCun et al. 1998, in the widths of Rastegari et al. 2016, "XNOR-Net", and others
+inline Sequential lenet5() {
+  const Conv2d::Options five{.kernel = 5, .bias = false};
+  return Sequential{conv_block(1, 20, five),  // [N, 28, 28, 1] -> [N, 24, 24, 20]
+                    MaxPool2d{2},
+                    conv_block(20, 50, five),  // -> [N, 8, 8, 50]
+                    MaxPool2d{2},
+                    Flatten{},
+                    examples::dense_block(800, 500),
+                    Linear{500, 10}};
+}
+
+/// Five convolutions of 64 and 128 channels, 0.42 million weights: wide layers, which binary
+/// weights need, and pools behind the activations.
+inline Sequential wide_cnn() {
+  const Conv2d::Options three{.kernel = 3, .padding = 1, .bias = false};
+  return Sequential{conv_block(1, 64, three),
+                    conv_block(64, 64, three),
+                    MaxPool2d{2},  // -> [N, 14, 14, 64]
+                    conv_block(64, 128, three),
+                    conv_block(128, 128, three),
+                    MaxPool2d{2},  // -> [N, 7, 7, 128]
+                    conv_block(128, 128, three),
+                    MaxPool2d{2},  // -> [N, 3, 3, 128]
+                    Flatten{},
+                    Linear{1152, 10}};
+}
+
+inline std::vector<examples::Network> table_networks() {
+  std::vector<examples::Network> all{{.name = "TFC", .make = three_layers<64>},
+                                     {.name = "SFC", .make = three_layers<256>},
+                                     {.name = "LFC", .make = three_layers<1024>},
+                                     {.name = "LeNet-5", .make = lenet5},
+                                     {.name = "wide CNN", .make = wide_cnn}};
+  const auto& examples = examples::networks();
+  all.insert(all.end(), examples.begin(), examples.end());
+  return all;
+}
+
+}  // namespace quantrain::proofs
