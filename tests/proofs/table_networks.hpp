@@ -41,7 +41,7 @@ inline Sequential lenet5() {
 }
 
 /// Five convolutions of 64 and 128 channels, 0.42 million weights: wide layers, which binary
-/// weights need, and pools behind the activations.
+/// weights need, and pools after the activations.
 inline Sequential wide_cnn() {
   const Conv2d::Options three{.kernel = 3, .padding = 1, .bias = false};
   return Sequential{conv_block(1, 64, three),
