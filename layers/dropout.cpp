@@ -2,6 +2,8 @@
 
 #include "framework/autograd/ops/dropout.hpp"
 #include "framework/core/error.hpp"
+#include "framework/core/splitmix64.hpp"
+#include "framework/distributed/sharding.hpp"
 
 namespace quantrain {
 Dropout::Dropout(float p, Generator& generator) : p_(p), seed_(generator.next_stream().bits()) {
@@ -31,7 +33,9 @@ uint64_t Dropout::next_pass() {
 
 Tensor Dropout::forward(const Tensor& x) {
   if (!training()) return x;
-  return dropout(x, {.p = p_, .seed = seed_, .counter = next_pass()});
+  const auto shard = static_cast<uint64_t>(ShardScope::current());
+  const uint64_t seed = shard == 0 ? seed_ : SplitMix64::key(seed_, shard, 0);
+  return dropout(x, {.p = p_, .seed = seed, .counter = next_pass()});
 }
 
 }  // namespace quantrain

@@ -7,8 +7,9 @@ namespace quantrain {
 
 /// In training, each element becomes 0 with probability p, and the others are divided by 1 - p. In
 /// evaluation, y = x. Which elements become 0 depends on the generator's seed, the stream that the
-/// layer took from the generator (init.hpp), and the number of training passes so far. So the same
-/// program gives the same bits, even if it was interrupted and resumed.
+/// layer took from the generator (init.hpp), the number of training passes so far, and, if a batch
+/// is computed in shards, the shard's number. So the same program gives the same bits, even if it
+/// was interrupted and resumed.
 /// Shapes: x [...]  ->  y like x.
 /// Buffers: "passes", the number of training passes so far.
 /// Source: Srivastava et al. 2014.

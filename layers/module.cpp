@@ -1,6 +1,7 @@
 #include "layers/module.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "framework/autograd/tensor_access.hpp"
 #include "framework/core/error.hpp"
@@ -250,6 +251,43 @@ Module& Module::find(std::string_view path) & {
     known << ' ' << (entry.name.empty() ? "(root)" : entry.name);
   }
   throw GraphError(type(), "no layer \"", path, "\"; known:", known.str());
+}
+
+std::vector<NamedState> Module::pass_state() const {
+  std::vector<NamedState> entries;
+  for (const NamedState& entry : buffers_) {
+    if (!entry.constant) entries.push_back(entry);
+  }
+  return entries;
+}
+
+void Module::join_shards(const ShardStates& shards) {
+  const DefaultRounding rounding;
+  const std::vector<NamedState> own = pass_state();
+  double all = 0.0;
+  for (const int64_t samples : shards.samples) all += static_cast<double>(samples);
+  for (size_t i = 0; i < own.size(); ++i) {
+    if (own[i].holds_integers()) {
+      IntegerBuffer integers = own[i].integers;
+      std::vector<int64_t> most(integers.values().size(), std::numeric_limits<int64_t>::min());
+      for (const std::vector<NamedState>& after : shards.after) {
+        for (size_t k = 0; k < most.size(); ++k)
+          most[k] = std::max(most[k], after[i].integers.values()[k]);
+      }
+      integers.set(most);
+      continue;
+    }
+    // Products of a float and a count are exact in double. So equal values stay as they are.
+    Tensor tensor = own[i].tensor;
+    std::vector<double> sums(static_cast<size_t>(tensor.elements()));
+    for (size_t shard = 0; shard < shards.after.size(); ++shard) {
+      const auto weight = static_cast<double>(shards.samples[shard]);
+      const float* const values = shards.after[shard][i].tensor.data();
+      for (size_t k = 0; k < sums.size(); ++k) sums[k] += weight * static_cast<double>(values[k]);
+    }
+    float* const mean = tensor.mutable_data();
+    for (size_t k = 0; k < sums.size(); ++k) mean[k] = static_cast<float>(sums[k] / all);
+  }
 }
 
 void Module::train(bool training) { set_training(training, 0); }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -44,6 +45,12 @@ struct Slots {
   std::shared_ptr<const Preparation> preparation;  ///< of a root whose slots are filled
   /// The weight that fold_normalization() left in this layer. Not part of the state.
   std::vector<float> folded_weight;
+};
+
+/// What the shards of a batch left of a module's pass_state(). Each began with the same values.
+struct ShardStates {
+  std::vector<std::vector<NamedState>> after;  ///< [shard][entry of pass_state()]
+  std::vector<int64_t> samples;                ///< [shard]
 };
 
 struct NamedModule {
@@ -102,6 +109,15 @@ class Module {
   /// with the result, it sets `output` to null. Else returns false and leaves x and `output` as
   /// they are. Runs no slots.
   virtual bool fuse(Tensor& x, Activation activation, Module*& output);
+
+  /// This module's own state that a training pass changes by itself: its buffers, except constants.
+  /// Override it if a pass also changes a parameter.
+  virtual std::vector<NamedState> pass_state() const;
+  /// Sets pass_state(), which holds the values from before a batch, to what its shards left; called
+  /// only if a shard changed an entry. Override it if this is not right for your state:
+  ///   floats    the mean of the shards, weighted by their samples, computed in double
+  ///   integers  the largest value: what counts passes counts a batch once
+  virtual void join_shards(const ShardStates& shards);
 
   bool training() const { return training_; }
   /// Sets the mode of this module and of all its children and slots.
@@ -167,6 +183,7 @@ class Module {
 
  private:
   friend class EvaluationMode;
+  friend class PassState;
   void check_nesting(int depth) const;
   template <class Visit>
   void visit_owned(const std::string& prefix, const Visit& visit, int depth = 0) const;

@@ -28,7 +28,8 @@ struct Pass {
 class BatchSource {
  public:
   /// Returns the batch of these samples, in this order. The last batch of a stream may have fewer
-  /// samples; after the end, batches are empty. Calls come from one thread, one after the other.
+  /// samples; after the end, batches are empty. Calls come from one thread, one after the other. If
+  /// the source can skip, but not read in any order, the indices ascend.
   using Reader = std::function<Batch(std::span<const int64_t> indices)>;
 
   virtual ~BatchSource() = default;
@@ -37,6 +38,9 @@ class BatchSource {
   virtual std::optional<int64_t> samples() const = 0;
   /// Whether samples can be read in any order. Otherwise they are read in the order 0, 1, 2, ...
   virtual bool any_order() const { return true; }
+  /// Whether a reader may leave out samples, and give those that it is asked for. Each process of a
+  /// training on several ranks reads only its own.
+  virtual bool can_skip() const { return any_order(); }
   /// Starts a pass and returns its reader, which may outlive the source.
   /// Throws: DataError if the data do not allow the pass, for example mixup without targets.
   virtual Reader read(const Pass& pass) const = 0;

@@ -123,6 +123,7 @@ class DataLoader::Iterator::Prefetch {
                                      .augment = options.augment,
                                      .mixup = options.mixup});
     }
+    if (loader_.sharding_) return make_shard();
     if (is_last_ || (samples_ && begin_ >= *samples_)) return std::nullopt;
     int64_t wanted = samples_ ? std::min(options.batch, *samples_ - begin_) : options.batch;
     if (options.drop_last && wanted < options.batch) return std::nullopt;
@@ -134,6 +135,21 @@ class DataLoader::Iterator::Prefetch {
     is_last_ = got < wanted;
     if (got == 0 || (options.drop_last && got < options.batch)) return std::nullopt;
     return batch;
+  }
+
+  /// The next of our shards, or nothing after the last one.
+  std::optional<Batch> make_shard() {
+    const Sharding& sharding = *loader_.sharding_;
+    while (shard_ == own_.end) {
+      if (index_ == loader_.batches()) return std::nullopt;
+      begin_ = index_ * loader_.options_.batch;
+      size_ = loader_.batch_size(index_++);
+      shards_ = sharding.count(size_, loader_.options_.batch);
+      own_ = sharding.own(shards_);
+      shard_ = own_.begin;
+    }
+    const Sharding::Interval part = Sharding::part(size_, shards_, shard_++);
+    return read_(numbers(begin_ + part.begin, part.size()));
   }
 
   /// Indices of the samples at positions [begin, begin + n) of the epoch.
@@ -151,6 +167,12 @@ class DataLoader::Iterator::Prefetch {
   BatchSource::Reader read_;
   int64_t begin_ = 0;     // of the next batch
   bool is_last_ = false;  // whether the source has no more samples
+  // Of a loader of shards: the current batch.
+  int64_t index_ = 0;   // of the batch after it
+  int64_t size_ = 0;    // its samples
+  int64_t shards_ = 0;  // and shards
+  Sharding::Interval own_;
+  int64_t shard_ = 0;  // the next one to read
   const pid_t process_ = ::getpid();
 
   std::mutex mutex_;
@@ -210,6 +232,34 @@ DataLoader& DataLoader::epoch(int64_t epoch) & {
 }
 
 DataLoader DataLoader::epoch(int64_t epoch) && { return std::move(this->epoch(epoch)); }
+
+DataLoader DataLoader::sharded(const Sharding& sharding) const {
+  const auto fail = [](const auto&... parts) { throw DataError("loader", parts...); };
+  if (sharding.shards < 1) fail("shards is ", sharding.shards, ", expected at least 1");
+  if (sharding.shards > options_.batch)
+    fail("a batch of ",
+         options_.batch,
+         " samples has no ",
+         sharding.shards,
+         " shards: each needs a sample");
+  if (sharding.rank < 0 || sharding.rank >= sharding.ranks)
+    fail("there is no rank ", sharding.rank, " of ", sharding.ranks);
+  static_cast<void>(known_samples());
+  if (sharding.ranks > 1 && !source_->can_skip())
+    fail(
+        "a rank reads only its own samples, but this source gives every sample in turn: override "
+        "BatchSource::can_skip()");
+  DataLoader loader = *this;
+  loader.sharding_ = sharding;
+  return loader;
+}
+
+int64_t DataLoader::batch_size(int64_t i) const {
+  const int64_t all = batches();
+  if (i < 0 || i >= all) throw DataError("loader", "there is no batch ", i, " of ", all);
+  const int64_t begin = i * options_.batch;
+  return i + 1 < all || options_.drop_last ? options_.batch : known_samples() - begin;
+}
 
 int64_t DataLoader::known_samples() const {
   const std::optional<int64_t> n = samples();

@@ -11,6 +11,7 @@
 
 #include "framework/data/batch_source.hpp"
 #include "framework/data/dataset.hpp"
+#include "framework/distributed/sharding.hpp"
 
 namespace quantrain {
 
@@ -59,6 +60,15 @@ class DataLoader {
   DataLoader& epoch(int64_t epoch) &;
   DataLoader epoch(int64_t epoch) &&;
   int64_t epoch() const { return epoch_; }
+
+  /// A loader of the same epochs whose iterator gives shards in place of batches: of each batch,
+  /// one after the other, those of sharding.rank. It reads no other samples.
+  /// Throws: DataError if a full batch has fewer samples than shards, there are no shards, the rank
+  /// is not below the number of ranks, the number of samples is not declared, or there are several
+  /// ranks and the source cannot skip samples (BatchSource::can_skip()).
+  DataLoader sharded(const Sharding& sharding) const;
+  /// Number of samples in batch i.   Throws: DataError like batches(), or if there is no batch i.
+  int64_t batch_size(int64_t i) const;
 
   /// Number of batches in an epoch.   Throws: DataError if the number is known only at the end.
   int64_t batches() const;
@@ -116,6 +126,7 @@ class DataLoader {
 
   std::shared_ptr<const BatchSource> source_;
   LoaderOptions options_;
+  std::optional<Sharding> sharding_;
   int64_t epoch_ = 0;
 };
 

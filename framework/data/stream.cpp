@@ -47,6 +47,13 @@ class Reading {
     std::vector<float> values;
     std::vector<float> targets;
     Batch batch;
+    while (!indices.empty() && given_ < indices[0] && !ended_) {  // samples of other ranks
+      if (next()) {
+        ++given_;
+      } else {
+        end();
+      }
+    }
     int64_t n = 0;
     for (; n < static_cast<int64_t>(indices.size()) && !ended_; ++n) {
       std::optional<StreamSample> sample = next();

@@ -55,6 +55,8 @@ class Stream : public BatchSource {
 
   std::optional<int64_t> samples() const override { return options_->samples; }
   bool any_order() const override { return false; }
+  /// Samples that are left out are generated, but neither checked nor converted.
+  bool can_skip() const override { return true; }
   Reader read(const Pass& pass) const override;
 
  private:

@@ -15,6 +15,7 @@
 #include "layers/evaluation_mode.hpp"
 #include "layers/state.hpp"
 #include "layers/training/check_loss.hpp"
+#include "layers/training/data_parallel.hpp"
 #include "layers/training/divergence.hpp"
 #include "layers/training/epoch_log.hpp"
 #include "layers/training/position.hpp"
@@ -35,6 +36,11 @@ class Run {
   Run(Module& net, Optimizer& optimizer, DataLoader& loader, const FitOptions& options)
       : net_(net), optimizer_(optimizer), loader_(loader), options_(options) {
     check_options();
+    if (options.shards > 1) {
+      parallel_.emplace(
+          net, optimizer, DataParallelOptions{.shards = options.shards, .also = options.also});
+      static_cast<void>(loader.sharded(parallel_->sharding()));
+    }
     if (!options.checkpoints.folder.empty()) checkpoints_.emplace(options.checkpoints);
     if (!options.page.empty()) check_writable(options.page);
     if (!options.log.empty()) log_.emplace(options.log);
@@ -73,6 +79,7 @@ class Run {
     if (options_.steps < 0) fail("steps is ", options_.steps, ", expected 0 or more");
     if (options_.accumulate < 1)
       fail("accumulate is ", options_.accumulate, ", expected at least 1 batch");
+    if (options_.shards < 1) fail("shards is ", options_.shards, ", expected at least 1");
     if (options_.first_epoch < 0)
       fail("first_epoch is ", options_.first_epoch, ", expected 0 or more");
     if (!(options_.clip_norm >= 0.0f && std::isfinite(options_.clip_norm)))
@@ -153,6 +160,7 @@ class Run {
          << options.seed << ", first epoch " << options_.first_epoch
          << (options.shuffle ? ", shuffle" : "") << (options.drop_last ? ", drop_last" : "")
          << (options.merge_last ? ", merge_last" : "");
+    if (parallel_) text << ", " << options_.shards << " shards";
     return text.str();
   }
 
@@ -174,8 +182,8 @@ class Run {
     progress.step(at_.samples, at_.loss_sum);
     const int64_t batches = loader_.batches();
     int64_t index = 0;
-    for (Batch& batch : loader_.epoch(options_.first_epoch + at_.epochs)) {
-      if (index++ < at_.batch) continue;
+    const auto use = [&](auto& batch) {  // false: the last step
+      if (index++ < at_.batch) return true;
       const int64_t samples = batch.size();
       const float value = train_on(batch, loss, batches);
       const double sum = static_cast<double>(value) * static_cast<double>(samples);
@@ -183,13 +191,23 @@ class Run {
       at_.samples += samples;
       at_.batch = index;
       progress.step(samples, sum);
-      if (!stepped_) continue;
+      if (!stepped_) return true;
       at_.seconds = progress.seconds();
       if (options_.after_step) options_.after_step(at_.steps, value);
       const int64_t every = options_.checkpoints.every;
       if (every > 0 && at_.steps % every == 0 && at_.batch < batches) save();
-      if (has_all_steps()) break;
-    }
+      return !has_all_steps();
+    };
+    const auto use_all = [&](auto&& all) {
+      for (auto& batch : all) {
+        if (!use(batch)) break;
+      }
+    };
+    const int64_t number_of_epoch = options_.first_epoch + at_.epochs;
+    if (parallel_)
+      use_all(parallel_->epoch(loader_, number_of_epoch));
+    else
+      use_all(loader_.epoch(number_of_epoch));
     end_epoch(progress);
   }
 
@@ -214,16 +232,24 @@ class Run {
          error.what());
   }
 
-  // Adds one batch's gradients to those of the current step. After the step's last batch, also
-  // takes the step. Returns the loss.
-  float train_on(Batch& batch, const std::function<Tensor(Batch&)>& loss, int64_t batches) {
-    const int64_t first = at_.batch / options_.accumulate * options_.accumulate;
-    const int64_t share = std::min(options_.accumulate, batches - first);
-    if (at_.batch == first) {
-      if (options_.schedule) optimizer_.set_learning_rate(options_.schedule(at_.steps));
-      at_.learning_rate = optimizer_.learning_rate();
-      optimizer_.zero_grad();
-    }
+  float add_gradients(Batch& batch, const std::function<Tensor(Batch&)>& loss, int64_t share) {
+    Tensor y = checked_loss(batch, loss);
+    const float value = y.item();
+    if (share > 1) y = mul(y, Tensor::full(y.shape(), 1.0f / static_cast<float>(share)));
+    y.backward();
+    return value;
+  }
+  float add_gradients(ShardedBatch& batch,
+                      const std::function<Tensor(Batch&)>& loss,
+                      int64_t share) {
+    return parallel_->backward(
+        batch,
+        [&](Batch& shard) { return checked_loss(shard, loss); },
+        1.0f / static_cast<float>(share));
+  }
+
+  /// The loss, which trains the network and is finite.
+  Tensor checked_loss(Batch& batch, const std::function<Tensor(Batch&)>& loss) {
     const int64_t samples = batch.size();
     Tensor y = watched([&] { return loss(batch); });
     if (!checked_) check_loss(y, net_, optimizer_, options_.also);
@@ -245,8 +271,21 @@ class Run {
            at_.learning_rate,
            " may be too large");
     }
-    if (share > 1) y = mul(y, Tensor::full(y.shape(), 1.0f / static_cast<float>(share)));
-    y.backward();
+    return y;
+  }
+
+  // Adds one batch's gradients to those of the current step. After the step's last batch, also
+  // takes the step. Returns the loss.
+  template <class AnyBatch>
+  float train_on(AnyBatch& batch, const std::function<Tensor(Batch&)>& loss, int64_t batches) {
+    const int64_t first = at_.batch / options_.accumulate * options_.accumulate;
+    const int64_t share = std::min(options_.accumulate, batches - first);
+    if (at_.batch == first) {
+      if (options_.schedule) optimizer_.set_learning_rate(options_.schedule(at_.steps));
+      at_.learning_rate = optimizer_.learning_rate();
+      optimizer_.zero_grad();
+    }
+    const float value = add_gradients(batch, loss, share);
     stepped_ = at_.batch + 1 == first + share;
     if (!stepped_) return value;
     if (options_.clip_norm > 0.0f) clip_grad_norm(optimizer_.parameters(), options_.clip_norm);
@@ -375,6 +414,7 @@ class Run {
   Optimizer& optimizer_;
   DataLoader& loader_;
   const FitOptions& options_;
+  std::optional<DataParallel> parallel_;  // only with shards
   std::optional<Checkpoints> checkpoints_;
   std::optional<EpochLog> log_;
   std::vector<NamedState> best_;

@@ -26,8 +26,11 @@ struct EarlyStopping {
 
 struct FitOptions {
   int64_t epochs = 1;
-  int64_t steps = 0;        ///< at most this many optimizer steps; 0: no limit
-  int64_t accumulate = 1;   ///< batches whose gradients are averaged for one step
+  int64_t steps = 0;       ///< at most this many optimizer steps; 0: no limit
+  int64_t accumulate = 1;  ///< batches whose gradients are averaged for one step
+  /// Cuts each batch into shards (Sharding), computes each as if it were a batch of its own, and
+  /// joins them: see DataParallel. 1: a batch is computed whole.
+  int64_t shards = 1;
   int64_t first_epoch = 0;  ///< the loader's first epoch number, for order and augmentation
   Schedule schedule =
       nullptr;             ///< of the learning rate; null: the optimizer's, which callbacks may set

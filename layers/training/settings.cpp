@@ -63,6 +63,7 @@ RunSettings run_settings(const FitOptions& options, const DataLoader& loader, fl
   return {{"epochs", text_of(options.epochs)},
           {"steps", text_of(options.steps)},
           {"accumulate", text_of(options.accumulate)},
+          {"shards", text_of(options.shards)},
           {"first_epoch", text_of(options.first_epoch)},
           {"learning rate", rate_of(options, loader, learning_rate)},
           {"clip_norm", text_of(options.clip_norm)},

@@ -68,9 +68,16 @@ BinnedObserver::BinnedObserver(int bins, ObserverShape shape)
 }
 
 Bins BinnedObserver::read(int64_t channel) const {
-  const float* const range = range_.data() + 2 * channel;
-  const float* const grid = grid_.data() + 2 * channel;
-  const auto histogram = histogram_.values().subspan(static_cast<size_t>(bins_ * channel));
+  return read(channel, range_, grid_, histogram_);
+}
+
+Bins BinnedObserver::read(int64_t channel,
+                          const Tensor& ranges,
+                          const Tensor& grids,
+                          const IntegerBuffer& histograms) const {
+  const float* const range = ranges.data() + 2 * channel;
+  const float* const grid = grids.data() + 2 * channel;
+  const auto histogram = histograms.values().subspan(static_cast<size_t>(bins_ * channel));
   Bins bins{{range[0], range[1]}, static_cast<int64_t>(grid[0]), grid[1], {}};
   const Grid used = grid_at(bins.range, std::ilogb(bins.width));
   bins.counts.assign(histogram.begin(), histogram.begin() + (used.end - bins.first));
@@ -133,6 +140,40 @@ void BinnedObserver::accumulate(const Batch& batch, std::span<const Range> extre
     grid_.mutable_data()[2 * c] = static_cast<float>(grids[c].first);
     grid_.mutable_data()[2 * c + 1] = std::ldexp(1.0f, grids[c].exponent);
   }
+}
+
+// Both states contain the counts of `before`, which are therefore subtracted once.
+void BinnedObserver::join_shard(const std::vector<NamedState>& before,
+                                const std::vector<NamedState>& other) {
+  const auto width = static_cast<size_t>(bins_);
+  std::vector<int64_t> counts(static_cast<size_t>(channels()) * width);
+  const bool is_first = before[0].integers.values()[0] == 0;
+  for (int64_t c = 0; c < channels(); ++c) {
+    const Bins own = read(c);
+    const Bins theirs = read(c, other[1].tensor, other[2].tensor, other[3].integers);
+    const Range range{std::min(own.range.min, theirs.range.min),
+                      std::max(own.range.max, theirs.range.max)};
+    Grid grid = smallest_grid(range, bins_);
+    const int exponent = std::ilogb(std::max(own.width, theirs.width));
+    if (exponent > grid.exponent) grid = grid_at(range, exponent);
+    const auto add = [&](const Bins& bins, int64_t sign) {
+      const int doublings = grid.exponent - std::ilogb(bins.width);
+      for (size_t i = 0; i < bins.counts.size(); ++i) {
+        const int64_t bin = (bins.first + static_cast<int64_t>(i)) >> std::min(doublings, 63);
+        if (bins.counts[i] != 0)
+          counts[static_cast<size_t>(c) * width + static_cast<size_t>(bin - grid.first)] +=
+              sign * bins.counts[i];
+      }
+    };
+    add(own, 1);
+    add(theirs, 1);
+    if (!is_first) add(read(c, before[1].tensor, before[2].tensor, before[3].integers), -1);
+    range_.mutable_data()[2 * c] = range.min;
+    range_.mutable_data()[2 * c + 1] = range.max;
+    grid_.mutable_data()[2 * c] = static_cast<float>(grid.first);
+    grid_.mutable_data()[2 * c + 1] = std::ldexp(1.0f, grid.exponent);
+  }
+  histogram_.set(counts);
 }
 
 std::vector<Range> BinnedObserver::choose_ranges(const QType& type, QScheme scheme) const {

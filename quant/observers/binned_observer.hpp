@@ -38,12 +38,18 @@ class BinnedObserver : public Observer {
   /// The range of one channel. Must be thread-safe: several channels are computed at the same time.
   virtual Range choose_range(const Bins& bins, const QType& type, QScheme scheme) const = 0;
 
+  void join_shard(const std::vector<NamedState>& before,
+                  const std::vector<NamedState>& other) final;
   void accumulate(const Batch& batch, std::span<const Range> extremes) final;
   std::vector<Range> choose_ranges(const QType& type, QScheme scheme) const final;
   void check_state() const final;
 
  private:
   Bins read(int64_t channel) const;
+  Bins read(int64_t channel,
+            const Tensor& ranges,
+            const Tensor& grids,
+            const IntegerBuffer& histograms) const;
 
   int64_t bins_;
   Tensor range_;

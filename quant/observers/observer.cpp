@@ -154,6 +154,48 @@ void Observer::take(const Batch& batch, std::span<const Range> extremes, int64_t
   counts_.set(std::array{batches + 1, before + samples});
 }
 
+void Observer::join_shard(const std::vector<NamedState>& /*before*/,
+                          const std::vector<NamedState>& /*other*/) {
+  throw QuantError(
+      where(),
+      kind(),
+      " observer: cannot join what the shards of a batch saw: override join_shard(), or "
+      "train without shards");
+}
+
+void Observer::join_shards(const std::vector<std::vector<NamedState>>& after) {
+  const DefaultRounding rounding;
+  std::vector<NamedState> before;
+  for (const NamedState& entry : state_) before.push_back(entry.copy());
+  const auto set = [&](const std::vector<NamedState>& values) {
+    for (size_t i = 0; i < state_.size(); ++i) state_[i].copy_values(values[i]);
+  };
+  const auto counts_of = [](const std::vector<NamedState>& values) {
+    return std::array{values[0].integers.values()[0], values[0].integers.values()[1]};
+  };
+  const auto [batches, samples] = counts_of(before);
+  std::array seen{batches, samples};
+  try {
+    bool first = true;
+    for (const std::vector<NamedState>& shard : after) {
+      const auto [shard_batches, shard_samples] = counts_of(shard);
+      if (shard_batches == batches) continue;  // the layer did not run
+      seen = {std::max(seen[0], shard_batches), seen[1] + shard_samples - samples};
+      if (first) {
+        set(shard);
+        check_state();
+      } else {
+        join_shard(before, shard);
+      }
+      counts_.set(seen);
+      first = false;
+    }
+  } catch (...) {
+    set(before);
+    throw;
+  }
+}
+
 std::vector<Range> Observer::ranges(const QType& type, QScheme scheme) const {
   const DefaultRounding rounding;
   validate(type, where());
@@ -181,6 +223,15 @@ QParams Observer::params_of(const Tensor& x, const QType& type, QScheme scheme) 
   reset();
   observe(x);
   return params(type, scheme);
+}
+
+void Observer::cover(Tensor& ranges, const Tensor& others) {
+  float* const own = ranges.mutable_data();
+  const float* const other = others.data();
+  for (int64_t i = 0; i < ranges.elements(); i += 2) {
+    own[i] = std::min(own[i], other[i]);
+    own[i + 1] = std::max(own[i + 1], other[i + 1]);
+  }
 }
 
 void Observer::reset() {

@@ -56,6 +56,13 @@ class Observer {
   /// Throws: as observe() and params().
   QParams params_of(const Tensor& x, const QType& type, QScheme scheme);
 
+  /// Joins what the shards of one batch left, as if the batch had been observed whole, except that
+  /// numbers such as a percentile or a mean are those of each shard. The state holds the values
+  /// from before the batch. after: state() after each shard, each of which began with these values.
+  /// Throws: QuantError if the kind overrides no join_shard(); DataError if a state is invalid. On an
+  /// error, nothing changes.   docs/quantization.md (14)
+  void join_shards(const std::vector<std::vector<NamedState>>& after);
+
   /// count() is the number of batches observed. samples() is the sum of the batches' first extents
   /// (a scalar counts as one sample).
   int64_t count() const { return counts_.values()[0]; }
@@ -93,10 +100,17 @@ class Observer {
   virtual void accumulate(const Batch& batch, std::span<const Range> extremes) = 0;
   /// The range of each channel. Called only after a batch, with a state that passed check_state().
   virtual std::vector<Range> choose_ranges(const QType& type, QScheme scheme) const = 0;
+  /// Joins the state with that of another observer of the same kind and shape. Both saw a shard of
+  /// the same batch after they had the state `before`, whose count() may be 0. "counts" is joined
+  /// already. The base version throws QuantError.
+  virtual void join_shard(const std::vector<NamedState>& before,
+                          const std::vector<NamedState>& other);
   /// Throws: DataError if no sequence of batches could have produced the state. Called before each
   /// use of a state that has seen a batch.
   virtual void check_state() const = 0;
 
+  /// Widens ranges [channels, 2], min and max, so that they cover others, too.
+  static void cover(Tensor& ranges, const Tensor& others);
   /// Adds a tensor of zeros, or counts from 0 to kMostCount, to the state, and returns it.
   /// Throws: QuantError if the name is taken.
   Tensor add_state(std::string name, const Shape& shape);

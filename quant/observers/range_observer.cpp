@@ -33,6 +33,11 @@ void RangeObserver::accumulate(const Batch& batch, std::span<const Range> extrem
   }
 }
 
+void RangeObserver::join_shard(const std::vector<NamedState>& /*before*/,
+                               const std::vector<NamedState>& other) {
+  cover(range_, other[1].tensor);
+}
+
 void RangeObserver::check_state() const {
   const std::vector<Range> ranges = choose_ranges({}, {});
   check_finite(ranges, "state \"range\" holds a");

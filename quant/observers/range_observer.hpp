@@ -23,6 +23,9 @@ class RangeObserver : public Observer {
   /// result covers both.
   virtual Range join(Range so_far, Range batch) const;
 
+  /// The smallest range that covers both. So the extremes are those of the whole batch.
+  void join_shard(const std::vector<NamedState>& before,
+                  const std::vector<NamedState>& other) final;
   void accumulate(const Batch& batch, std::span<const Range> extremes) final;
   std::vector<Range> choose_ranges(const QType& type, QScheme scheme) const final;
   void check_state() const final;

@@ -56,6 +56,12 @@ void RecentMinMaxObserver::accumulate(const Batch& /*batch*/, std::span<const Ra
   }
 }
 
+void RecentMinMaxObserver::join_shard(const std::vector<NamedState>& /*before*/,
+                                      const std::vector<NamedState>& other) {
+  cover(latest_, other[1].tensor);
+  cover(earlier_, other[2].tensor);
+}
+
 void RecentMinMaxObserver::check_state() const {
   for (const auto& [name, window] : {std::pair{"latest", &latest_}, {"earlier", &earlier_}}) {
     for (size_t c = 0; c < static_cast<size_t>(channels()); ++c) {

@@ -37,6 +37,8 @@ class RecentMinMaxObserver : public Observer {
   bool needs_values() const override { return false; }
 
  protected:
+  void join_shard(const std::vector<NamedState>& before,
+                  const std::vector<NamedState>& other) override;
   void accumulate(const Batch& batch, std::span<const Range> extremes) override;
   std::vector<Range> choose_ranges(const QType& type, QScheme scheme) const override;
   void check_state() const override;

@@ -323,6 +323,45 @@ Tensor FakeQuantize::forward(const Tensor& x) {
                 : fake_quantize(x, current, options_for(x));
 }
 
+std::vector<NamedState> FakeQuantize::pass_state() const {
+  std::vector<NamedState> entries = Module::pass_state();
+  if (!known_ && config_.estimator == Estimator::kLearned) entries.emplace_back("scale", scale_);
+  return entries;
+}
+
+void FakeQuantize::join_shards(const ShardStates& shards) {
+  const DefaultRounding rounding;
+  const std::vector<NamedState> own = pass_state();
+  const auto index_of = [&](std::string_view name) {
+    const auto found = std::find_if(
+        own.begin(), own.end(), [&](const NamedState& entry) { return entry.name == name; });
+    return static_cast<size_t>(found - own.begin());
+  };
+  const bool learned = config_.estimator == Estimator::kLearned;
+  if (is_given() || (learned && is_initialized())) {
+    Module::join_shards(shards);
+    return;
+  }
+  if (learned) {
+    const size_t initialized = index_of("initialized");
+    for (const std::vector<NamedState>& after : shards.after) {
+      if (after[initialized].integers.item() == kNone) continue;
+      for (size_t i = 0; i < own.size(); ++i) NamedState(own[i]).copy_values(after[i]);
+      return;
+    }
+    return;
+  }
+  const size_t first = index_of("observer.counts");
+  std::vector<std::vector<NamedState>> observed;
+  for (const std::vector<NamedState>& after : shards.after) {
+    const auto begin = after.begin() + static_cast<std::ptrdiff_t>(first);
+    observed.emplace_back(begin, begin + std::ssize(observer_->state()));
+  }
+  observer_->set_name(place(type()));
+  observer_->join_shards(observed);
+  if (observer_->count() > 0) choose();
+}
+
 double FakeQuantize::quantization_noise(const Tensor& x) const {
   const DefaultRounding rounding;
   const NoGrad no_grad;

@@ -104,6 +104,12 @@ class FakeQuantize : public Module, public Phased {
   }
   /// Real values of the lowest and highest code of a channel.
   Range float_range(size_t channel = 0) const { return params().float_range(channel); }
+  /// Includes a learned scale, which a pass initializes and keeps positive.
+  std::vector<NamedState> pass_state() const override;
+  /// Observers join what the shards saw, and give the parameters. A learned scale is initialized by
+  /// the first shard.   docs/quantization.md (14)
+  void join_shards(const ShardStates& shards) override;
+
   /// Mean of (fake_quantize(x) - x)^2 with the current parameters.
   double quantization_noise(const Tensor& x) const;
 

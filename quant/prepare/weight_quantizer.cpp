@@ -89,6 +89,12 @@ void WeightQuantizer::start_scale(const Weights& own) {
   }
 }
 
+std::vector<NamedState> WeightQuantizer::pass_state() const {
+  std::vector<NamedState> entries = Module::pass_state();
+  if (config_.estimator == Estimator::kLearned) entries.emplace_back("scale", scale_);
+  return entries;
+}
+
 void WeightQuantizer::set_params(const QParams& params) {
   const std::string place = this->place(type());
   const QParams own = empty_params();

@@ -33,6 +33,9 @@ class WeightQuantizer : public WeightSlot, public Phased {
   /// batch norm then adds the bias.
   Weights apply(const Weights& own, const Tensor& x) override;
 
+  /// Includes a learned scale, which a pass keeps positive.
+  std::vector<NamedState> pass_state() const override;
+
   /// Sets the parameters of the weights, with any batch norm folded in. The parameters do not
   /// change while the weights train, and are saved with the state. Use this for weights that were
   /// quantized elsewhere.

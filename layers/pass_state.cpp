@@ -1,0 +1,144 @@
+#include "layers/pass_state.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "framework/core/error.hpp"
+
+namespace quantrain {
+namespace {
+
+constexpr const char* kWhere = "shards";
+
+bool differs(const NamedState& a, const NamedState& b) {
+  const std::span<const uint8_t> bytes = a.bytes();
+  return std::memcmp(bytes.data(), b.bytes().data(), bytes.size()) != 0;
+}
+
+void append(std::vector<uint8_t>& to, uint64_t number) {
+  const auto* const bytes = reinterpret_cast<const uint8_t*>(&number);
+  to.insert(to.end(), bytes, bytes + sizeof number);
+}
+
+/// Reads what changes() wrote.
+class Reader {
+ public:
+  explicit Reader(std::span<const uint8_t> bytes) : left_(bytes) {}
+  bool at_end() const { return left_.empty(); }
+  uint64_t number() {
+    uint64_t number = 0;
+    copy(&number, sizeof number);
+    return number;
+  }
+  void copy(void* to, size_t n) {
+    if (n > left_.size()) throw DataError(kWhere, "the state of a shard ends early");
+    std::memcpy(to, left_.data(), n);
+    left_ = left_.subspan(n);
+  }
+
+ private:
+  std::span<const uint8_t> left_;
+};
+
+void read_values(NamedState& entry, Reader& reader) {
+  if (entry.holds_integers()) {
+    std::vector<int64_t> values(entry.integers.values().size());
+    reader.copy(values.data(), values.size() * sizeof(int64_t));
+    entry.integers.set(values);
+  } else {
+    const auto n = static_cast<size_t>(entry.tensor.elements());
+    reader.copy(entry.tensor.mutable_data(), n * sizeof(float));
+  }
+}
+
+}  // namespace
+
+PassState::PassState(Module& net) {
+  std::vector<std::pair<Module*, bool>> all;
+  net.append_modes(0, all);
+  for (const auto& [module, mode] : all) {
+    const auto is_same = [of = module](const Part& part) { return part.module == of; };
+    if (std::any_of(parts_.begin(), parts_.end(), is_same)) continue;  // a shared layer
+    Part part{module, module->pass_state(), {}};
+    for (const NamedState& entry : part.own) part.before.push_back(entry.copy());
+    if (!part.own.empty()) parts_.push_back(std::move(part));
+  }
+}
+
+void PassState::keep() {
+  for (Part& part : parts_) {
+    for (size_t i = 0; i < part.own.size(); ++i) {
+      if (differs(part.own[i], part.before[i])) part.before[i].copy_values(part.own[i]);
+    }
+  }
+}
+
+void PassState::restore() {
+  for (Part& part : parts_) {
+    for (size_t i = 0; i < part.own.size(); ++i) {
+      if (differs(part.own[i], part.before[i])) part.own[i].copy_values(part.before[i]);
+    }
+  }
+}
+
+std::vector<uint8_t> PassState::changes() const {
+  std::vector<uint8_t> bytes;
+  for (size_t p = 0; p < parts_.size(); ++p) {
+    for (size_t i = 0; i < parts_[p].own.size(); ++i) {
+      const NamedState& entry = parts_[p].own[i];
+      if (!differs(entry, parts_[p].before[i])) continue;
+      append(bytes, p);
+      append(bytes, i);
+      const std::span<const uint8_t> values = entry.bytes();
+      bytes.insert(bytes.end(), values.begin(), values.end());
+    }
+  }
+  return bytes;
+}
+
+void PassState::join(const std::vector<std::vector<uint8_t>>& changes,
+                     std::span<const int64_t> samples) {
+  std::vector<ShardStates> shards(parts_.size());
+  std::vector<bool> changed(parts_.size());
+  for (size_t p = 0; p < parts_.size(); ++p) {
+    shards[p].samples.assign(samples.begin(), samples.end());
+    shards[p].after.resize(changes.size());
+  }
+  for (size_t shard = 0; shard < changes.size(); ++shard) {
+    for (Reader reader(changes[shard]); !reader.at_end();) {
+      const uint64_t p = reader.number();
+      const uint64_t i = reader.number();
+      if (p >= parts_.size() || i >= parts_[p].own.size())
+        throw DataError(kWhere, "a shard changed state that this network does not have");
+      std::vector<NamedState>& after = shards[p].after[shard];
+      if (after.empty()) {
+        for (const NamedState& entry : parts_[p].before) after.push_back(entry.copy());
+      }
+      read_values(after[i], reader);
+      changed[p] = true;
+    }
+  }
+  try {
+    for (size_t p = 0; p < parts_.size(); ++p) {
+      if (!changed[p]) continue;
+      for (std::vector<NamedState>& after : shards[p].after) {
+        if (!after.empty()) continue;
+        for (const NamedState& entry : parts_[p].before) after.push_back(entry.copy());
+      }
+      parts_[p].module->join_shards(shards[p]);
+    }
+  } catch (...) {
+    restore();
+    throw;
+  }
+}
+
+bool PassState::contains(const Tensor& tensor) const {
+  return std::any_of(parts_.begin(), parts_.end(), [&](const Part& part) {
+    return std::any_of(part.own.begin(), part.own.end(), [&](const NamedState& entry) {
+      return entry.tensor.same_as(tensor);
+    });
+  });
+}
+
+}  // namespace quantrain
