@@ -5,22 +5,23 @@
 
 #include "framework/autograd/ops/mul.hpp"
 #include "framework/core/error.hpp"
+#include "framework/core/hash.hpp"
 #include "framework/core/rounding.hpp"
-#include "framework/distributed/shard_tree.hpp"
-#include "framework/kernels/float/elementwise.hpp"
+#include "framework/core/text_stream.hpp"
+#include "framework/core/version.hpp"
+#include "layers/state.hpp"
 
 namespace quantrain {
 namespace {
 
-constexpr const char* kWhere = "data_parallel";
+constexpr const char* kParallel = "data_parallel";
 
-/// left + right. A gradient shares its memory with nothing else, so the sum takes that of the left.
-Tensor sum(Tensor left, const Tensor& right) {
-  if (!left.defined()) return right;
-  if (!right.defined()) return left;
-  float* const y = left.mutable_data();
-  kernels::add_f32(left.elements(), y, right.data(), y);
-  return left;
+std::string description_of(const NamedState& entry) {
+  Fnv1a hash;
+  hash.add(entry.bytes());
+  TextStream text;
+  text << entry.shape() << " with hash " << hash.value();
+  return text.str();
 }
 
 }  // namespace
@@ -52,10 +53,14 @@ void ShardedEpoch::Iterator::read() {
 }
 
 DataParallel::DataParallel(Module& net, Optimizer& optimizer, DataParallelOptions options)
-    : net_(net), options_(std::move(options)), state_(net) {
+    : net_(net), optimizer_(optimizer), options_(std::move(options)), state_(net) {
   if (options_.shards < 1)
-    throw DataError(kWhere, "shards is ", options_.shards, ", expected at least 1");
+    throw DataError(kParallel, "shards is ", options_.shards, ", expected at least 1");
   sharding_.shards = options_.shards;
+  if (options_.ranks != nullptr) {
+    sharding_.rank = options_.ranks->rank();
+    sharding_.ranks = options_.ranks->size();
+  }
   const auto add = [this](const Tensor& tensor) {
     const auto same = [&](const Tensor& known) { return known.same_as(tensor); };
     if (std::none_of(tensors_.begin(), tensors_.end(), same)) tensors_.push_back(tensor);
@@ -76,32 +81,27 @@ ShardedEpoch DataParallel::epoch(const DataLoader& loader, int64_t epoch) const 
   return {loader, sharding_, epoch};
 }
 
-DataParallel::Part DataParallel::join(Part left, Part right) {
-  left.loss += right.loss;
-  for (size_t i = 0; i < left.grads.size(); ++i)
-    left.grads[i] = sum(std::move(left.grads[i]), right.grads[i]);
-  return left;
-}
-
-std::vector<Tensor> DataParallel::take_grads() {
-  std::vector<Tensor> grads;
+ShardPart DataParallel::take() {
+  ShardPart part;
   for (Tensor& tensor : tensors_) {
-    grads.push_back(tensor.grad());
+    part.grads.push_back(tensor.grad());
+    part.least.push_back(TensorAccess::least(tensor));
     tensor.zero_grad();
+    TensorAccess::set_least(tensor, nullptr);
   }
-  return grads;
+  return part;
 }
 
-DataParallel::Part DataParallel::compute(Batch& shard,
-                                         const std::function<Tensor(Batch&)>& loss,
-                                         float weight) {
+ShardPart DataParallel::compute(Batch& shard,
+                                const std::function<Tensor(Batch&)>& loss,
+                                float weight) {
   const auto samples = static_cast<double>(shard.size());
   std::vector<uint64_t> versions;
   for (const NamedState& entry : unchanged_) versions.push_back(entry.tensor.version());
   Tensor y = loss(shard);
   for (size_t i = 0; i < unchanged_.size(); ++i) {
     if (unchanged_[i].tensor.version() == versions[i]) continue;
-    throw GraphError(kWhere,
+    throw GraphError(kParallel,
                      "the pass changed \"",
                      unchanged_[i].name,
                      "\" by itself, which cannot be joined: make it a buffer of its layer, list it "
@@ -109,46 +109,80 @@ DataParallel::Part DataParallel::compute(Batch& shard,
   }
   if (y.elements() != 1)
     throw ShapeError(
-        kWhere, "the loss has shape ", y.shape(), ", expected one number, such as mean(...)");
+        kParallel, "the loss has shape ", y.shape(), ", expected one number, such as mean(...)");
   const double value = samples * static_cast<double>(y.item());
   if (weight != 1.0f) y = mul(y, Tensor::full(y.shape(), weight));
   y.backward();
-  return {value, take_grads()};
+  ShardPart part = take();
+  part.loss = value;
+  return part;
+}
+
+void DataParallel::check_same(std::vector<Fact> facts) const {
+  if (options_.ranks == nullptr) return;
+  static const std::string program = program_hash();
+  facts.insert(facts.begin(),
+               {{"quantrain", std::string(version())},
+                {"the program", program},
+                {"shards", std::to_string(options_.shards)}});
+  const auto add = [&](const std::string& of, const std::vector<NamedState>& state) {
+    for (const NamedState& entry : state)
+      facts.emplace_back(of + entry.name, description_of(entry));
+  };
+  add("", state(net_));
+  add("optimizer.", optimizer_.state());
+  add("also.", options_.also);
+  check_agreement(*options_.ranks, kParallel, facts);
 }
 
 float DataParallel::backward(ShardedBatch& batch,
                              const std::function<Tensor(Batch&)>& loss,
                              float share) {
   const DefaultRounding rounding;
-  const auto samples_of = [&](int64_t shard) {
-    return Sharding::part(batch.samples, batch.count, shard).size();
-  };
-  std::vector<Tensor> grads = take_grads();  // of earlier batches of the same step
-  ShardTree<Part> tree(batch.count, join);
-  std::vector<std::vector<uint8_t>> changes;
   std::vector<int64_t> samples;
+  for (int64_t shard = 0; shard < batch.count; ++shard)
+    samples.push_back(Sharding::part(batch.samples, batch.count, shard).size());
+  ShardPart before = take();  // of earlier batches of the same step
+  ShardParts tree(batch.count, join_parts);
+  std::vector<Communicator::Bytes> changes;
   state_.keep();
+  const auto put_back = [&](const char* error) {
+    state_.restore();
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      tensors_[i].set_grad(before.grads[i]);
+      TensorAccess::set_least(tensors_[i], before.least[i]);
+    }
+    if (options_.ranks != nullptr) options_.ranks->fail(error);
+  };
   try {
     for (int64_t shard = batch.own.begin; shard < batch.own.end; ++shard) {
       const ShardScope scope(shard);
-      const double part =
-          static_cast<double>(samples_of(shard)) / static_cast<double>(batch.samples);
+      const double part = static_cast<double>(samples[static_cast<size_t>(shard)]) /
+                          static_cast<double>(batch.samples);
       Batch& own = batch.shards[static_cast<size_t>(shard - batch.own.begin)];
       tree.add(shard, compute(own, loss, static_cast<float>(part * static_cast<double>(share))));
       changes.push_back(state_.changes());
-      samples.push_back(samples_of(shard));
       state_.restore();
     }
+    ShardPart joined =
+        options_.ranks == nullptr
+            ? std::move(tree.nodes().begin()->second)
+            : exchange(*options_.ranks, sharding_, batch.count, tensors_, tree, changes);
     state_.join(changes, samples);
+    const std::vector<TensorAccess::Least> least = joined.least;
+    joined = join_parts(before, std::move(joined));
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      tensors_[i].set_grad(joined.grads[i]);
+      TensorAccess::set_least(tensors_[i], least[i] == nullptr ? before.least[i] : least[i]);
+    }
+    return static_cast<float>(joined.loss / static_cast<double>(batch.samples));
+  } catch (const std::exception& error) {
+    put_back(error.what());
+    throw;
   } catch (...) {
-    state_.restore();
-    for (size_t i = 0; i < tensors_.size(); ++i) tensors_[i].set_grad(std::move(grads[i]));
+    put_back("an exception that is no std::exception");
     throw;
   }
-  Part& joined = tree.nodes().begin()->second;
-  for (size_t i = 0; i < tensors_.size(); ++i)
-    tensors_[i].set_grad(sum(std::move(grads[i]), joined.grads[i]));
-  return static_cast<float>(joined.loss / static_cast<double>(batch.samples));
 }
 
 }  // namespace quantrain

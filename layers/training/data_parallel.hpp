@@ -5,19 +5,23 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "framework/autograd/named_state.hpp"
 #include "framework/data/loader.hpp"
+#include "framework/distributed/communicator.hpp"
 #include "framework/distributed/sharding.hpp"
 #include "framework/optim/optimizer.hpp"
 #include "layers/module.hpp"
-#include "layers/pass_state.hpp"
+#include "layers/training/pass_state.hpp"
+#include "layers/training/shard_exchange.hpp"
 
 namespace quantrain {
 
 struct DataParallelOptions {
-  int64_t shards = 8;  ///< of a full batch, at least 1
+  int64_t shards = 8;             ///< of a full batch, at least 1
+  Communicator* ranks = nullptr;  ///< null: this process computes all shards
   /// Other tensors whose gradients the loss may have, such as parameters that you train yourself.
   std::vector<NamedState> also = {};
 };
@@ -44,7 +48,8 @@ class ShardedEpoch {
     using pointer = ShardedBatch*;
     using reference = ShardedBatch&;
 
-    ShardedBatch& operator*() { return batch_; }
+    ShardedBatch& operator*() & { return batch_; }
+    ShardedBatch operator*() && { return std::move(batch_); }
     Iterator& operator++();
     bool operator==(std::default_sentinel_t) const { return index_ == epoch_->loader_.batches(); }
 
@@ -69,7 +74,7 @@ class ShardedEpoch {
 /// Computes a batch in shards, each as if it were a batch of its own: with its own batch
 /// statistics, its own ranges of observers, its own random numbers. Then it joins them. The result
 /// depends on the number of shards, not on who computed them.
-///   DataParallel parallel(net, optimizer, {.shards = 8});
+///   DataParallel parallel(net, optimizer, {.shards = 8, .ranks = &ranks});
 ///   for (ShardedBatch& batch : parallel.epoch(loader, e)) {
 ///     optimizer.zero_grad();
 ///     parallel.backward(batch, [&](Batch& b) { return cross_entropy(net(b.input), b); });
@@ -78,12 +83,13 @@ class ShardedEpoch {
 /// How a shard is joined, if it has n of the batch's N samples:
 ///   loss, gradients  sum of n / N times that of the shard, in a binary tree over the shards
 ///   running statistics, ranges, counts   Module::join_shards()
-/// So if the loss is a mean over samples, so is the joined one. fit() does the same with
-/// FitOptions::shards.
+/// So if the loss is a mean over samples, so is the joined one. Each rank computes its shards, and
+/// all ranks get the joined values. fit() does the same with FitOptions::shards and ranks.
 class DataParallel {
  public:
-  /// Network and optimizer must outlive this object; the network keeps its modules, slots and
-  /// state. Throws: DataError if options.shards is below 1.
+  /// Network, optimizer and ranks must outlive this object; the network keeps its modules, slots
+  /// and state. All ranks start with the same network and optimizer: see check_same().
+  /// Throws: DataError if options.shards is below 1.
   DataParallel(Module& net, Optimizer& optimizer, DataParallelOptions options = {});
 
   /// Throws: as DataLoader::sharded() and DataLoader::epoch().
@@ -92,25 +98,26 @@ class DataParallel {
   /// Adds share times the batch's gradients to those of the optimizer's and network's parameters
   /// and of options.also. Updates the network's running statistics and ranges. Returns the loss.
   /// Throws: ShapeError if loss does not return one number; GraphError if loss changes a parameter
-  /// or a tensor of options.also; what loss and Module::join_shards() throw. On an error,
-  /// gradients, statistics and ranges are those from before.
+  /// or a tensor of options.also; what loss and Module::join_shards() throw; DistributedError if
+  /// another rank threw. On an error, gradients, statistics and ranges are those from before.
   float backward(ShardedBatch& batch,
                  const std::function<Tensor(Batch&)>& loss,
                  float share = 1.0f);
 
+  /// Checks that all ranks have the same program, number of shards, state of network, optimizer and
+  /// options.also, and the same facts of yours, such as {"seed", "7"}. Does nothing without ranks.
+  /// Throws: DistributedError, in all ranks, naming what differs.
+  void check_same(std::vector<Fact> facts) const;
+
   const Sharding& sharding() const { return sharding_; }
 
  private:
-  /// What a shard, or several that are joined, gives.
-  struct Part {
-    double loss = 0.0;          // times samples
-    std::vector<Tensor> grads;  // of tensors_; undefined if there is none
-  };
-  static Part join(Part left, Part right);
-  Part compute(Batch& shard, const std::function<Tensor(Batch&)>& loss, float weight);
-  std::vector<Tensor> take_grads();
+  ShardPart compute(Batch& shard, const std::function<Tensor(Batch&)>& loss, float weight);
+  /// Takes the gradients and domains from the tensors.
+  ShardPart take();
 
   Module& net_;
+  Optimizer& optimizer_;
   DataParallelOptions options_;
   Sharding sharding_;
   PassState state_;

@@ -21,6 +21,7 @@
 #include "layers/training/position.hpp"
 #include "layers/training/progress.hpp"
 #include "layers/training/settings.hpp"
+#include "layers/training/share_state.hpp"
 
 namespace quantrain {
 namespace {
@@ -36,14 +37,16 @@ class Run {
   Run(Module& net, Optimizer& optimizer, DataLoader& loader, const FitOptions& options)
       : net_(net), optimizer_(optimizer), loader_(loader), options_(options) {
     check_options();
-    if (options.shards > 1) {
+    if (options.ranks != nullptr || shards() > 1) {
       parallel_.emplace(
-          net, optimizer, DataParallelOptions{.shards = options.shards, .also = options.also});
+          net,
+          optimizer,
+          DataParallelOptions{.shards = shards(), .ranks = options.ranks, .also = options.also});
       static_cast<void>(loader.sharded(parallel_->sharding()));
     }
-    if (!options.checkpoints.folder.empty()) checkpoints_.emplace(options.checkpoints);
-    if (!options.page.empty()) check_writable(options.page);
-    if (!options.log.empty()) log_.emplace(options.log);
+    if (is_first() && saves()) checkpoints_.emplace(options.checkpoints);
+    if (is_first() && !options.page.empty()) check_writable(options.page);
+    if (is_first() && !options.log.empty()) log_.emplace(options.log);
     if (keeps_best()) {
       for (const NamedState& entry : state(net)) best_.push_back(entry.copy());
     }
@@ -51,25 +54,29 @@ class Run {
 
   FitResult run(const std::function<Tensor(Batch&)>& loss) {
     at_.learning_rate = optimizer_.learning_rate();
-    if (checkpoints_) settings_ = run_settings(options_, loader_, optimizer_.learning_rate());
-    if (options_.checkpoints.resume && checkpoints_) resume();
+    if (saves() || options_.ranks != nullptr)
+      settings_ = run_settings(options_, loader_, optimizer_.learning_rate());
+    if (options_.ranks != nullptr) check_same();
+    if (options_.checkpoints.resume && saves()) resume();
     largest_at_start_ = largest_parameter(net_).magnitude;
     const bool finished = at_.ended;
     const std::string differs = finished ? differences(at_.settings, settings_) : "";
     if (finished) say_finished(differs);
     while (!at_.ended && at_.epochs < options_.epochs && !has_all_steps()) run_epoch(loss);
     if (!at_.ended) end();
-    if (!options_.page.empty()) {
+    if (is_first() && !options_.page.empty()) {
       write_file(options_.page,
                  training_page(options_.label.empty() ? "Training" : options_.label, at_.done));
     }
+    const std::string run =
+        from_first([&] { return checkpoints_ ? checkpoints_->options().run : ""; });
     return {.epochs = std::move(at_.done),
             .steps = at_.steps,
             .best_epoch = at_.best ? std::optional(at_.best->epoch) : std::nullopt,
             .stopped_early = at_.stopped_early,
             .already_finished = finished,
             .differences = differs,
-            .run = checkpoints_ ? checkpoints_->options().run : ""};
+            .run = run};
   }
 
  private:
@@ -79,7 +86,7 @@ class Run {
     if (options_.steps < 0) fail("steps is ", options_.steps, ", expected 0 or more");
     if (options_.accumulate < 1)
       fail("accumulate is ", options_.accumulate, ", expected at least 1 batch");
-    if (options_.shards < 1) fail("shards is ", options_.shards, ", expected at least 1");
+    if (options_.shards < 0) fail("shards is ", options_.shards, ", expected 0 or more");
     if (options_.first_epoch < 0)
       fail("first_epoch is ", options_.first_epoch, ", expected 0 or more");
     if (!(options_.clip_norm >= 0.0f && std::isfinite(options_.clip_norm)))
@@ -99,6 +106,30 @@ class Run {
     }
     if (options_.checkpoints.folder.empty() && options_.checkpoints.resume)
       fail("resume is set, but checkpoints.folder is empty");
+  }
+
+  int64_t shards() const {
+    constexpr int64_t kWithRanks = 8;
+    return options_.shards > 0 ? options_.shards : options_.ranks != nullptr ? kWithRanks : 1;
+  }
+  /// Whether this process writes files, prints and evaluates: of several ranks, the first.
+  bool is_first() const { return options_.ranks == nullptr || options_.ranks->is_first(); }
+  std::string label() const { return is_first() ? options_.label : ""; }
+  bool saves() const { return !options_.checkpoints.folder.empty(); }
+
+  /// Rank 0's text. Other ranks do not call the function.
+  template <class F>
+  std::string from_first(const F& text) const {
+    if (options_.ranks == nullptr) return text();
+    return options_.ranks->broadcast(is_first() ? std::string(text()) : std::string());
+  }
+
+  void check_same() const {
+    std::vector<Fact> facts(settings_.begin(), settings_.end());
+    facts.emplace_back("checkpoints.configuration", options_.checkpoints.configuration);
+    facts.emplace_back("checkpoints.resume", options_.checkpoints.resume ? "on" : "off");
+    facts.emplace_back("checkpoints", saves() ? "on" : "off");
+    parallel_->check_same(std::move(facts));
   }
 
   bool keeps_best() const {
@@ -123,9 +154,11 @@ class Run {
   }
 
   void resume() {
-    const std::optional<std::string> position = checkpoints_->load(whole_state());
-    if (!position) return;
-    at_ = position_from(*position);
+    const std::string position =
+        from_first([&] { return checkpoints_->load(whole_state()).value_or(""); });
+    if (position.empty()) return;
+    at_ = position_from(position);
+    if (options_.ranks != nullptr) share_state(*options_.ranks, whole_state());
     if (!at_.ended && at_.loader != loader_text()) {
       fail("the checkpoint was taken with ",
            at_.loader,
@@ -160,7 +193,7 @@ class Run {
          << options.seed << ", first epoch " << options_.first_epoch
          << (options.shuffle ? ", shuffle" : "") << (options.drop_last ? ", drop_last" : "")
          << (options.merge_last ? ", merge_last" : "");
-    if (parallel_) text << ", " << options_.shards << " shards";
+    if (parallel_) text << ", " << shards() << " shards";
     return text.str();
   }
 
@@ -169,6 +202,10 @@ class Run {
     at_.settings = settings_;
     at_.learning_rate = optimizer_.learning_rate();  // callbacks may have changed it
     if (checkpoints_) checkpoints_->save(at_.steps, whole_state(), to_text(at_));
+    if (options_.ranks != nullptr && saves()) {
+      options_.ranks->remember("the last checkpoint is that of step " + std::to_string(at_.steps) +
+                               " in " + options_.checkpoints.folder);
+    }
   }
 
   void run_epoch(const std::function<Tensor(Batch&)>& loss) {
@@ -176,7 +213,7 @@ class Run {
     net_.train();
     const std::string number =
         std::to_string(at_.epochs + 1) + '/' + std::to_string(options_.epochs);
-    Progress progress(options_.label.empty() ? "" : options_.label + " epoch " + number,
+    Progress progress(label().empty() ? "" : label() + " epoch " + number,
                       loader_.samples().value_or(0),
                       at_.seconds);
     progress.step(at_.samples, at_.loss_sum);
@@ -301,7 +338,7 @@ class Run {
                        .loss = at_.loss_sum / static_cast<double>(at_.samples),
                        .learning_rate = at_.learning_rate,
                        .seconds = at_.seconds};
-    if (options_.evaluate) {
+    if (options_.evaluate && is_first()) {
       const EvaluationMode evaluation(net_);
       const NoGrad no_grad;
       report.metrics = watched(options_.evaluate);
@@ -312,6 +349,10 @@ class Run {
       if (is_report_field(name))
         fail("the metric \"", name, "\" has the name of a field of EpochReport: choose another");
       if (!std::isfinite(value)) fail("the metric \"", name, "\" is ", value);
+    }
+    if (options_.ranks != nullptr) {
+      share_metrics(*options_.ranks, report.metrics);
+      parallel_->check_same({{"learning rate", std::to_string(optimizer_.learning_rate())}});
     }
     at_.done.push_back(std::move(report));
     thin(at_.done);
@@ -402,7 +443,7 @@ class Run {
   }
 
   void say(const std::string& line) const {
-    if (!options_.label.empty()) print_progress(options_.label + ": " + line);
+    if (!label().empty()) print_progress(label() + ": " + line);
   }
 
   /// Whether the run uses the last batch of an epoch.
@@ -433,7 +474,16 @@ FitResult fit(Module& net,
               const std::function<Tensor(Batch&)>& loss,
               const FitOptions& options) {
   if (!loss) throw DataError("fit", "there is no loss: give a function of a batch");
-  return Run(net, optimizer, loader, options).run(loss);
+  if (options.ranks == nullptr) return Run(net, optimizer, loader, options).run(loss);
+  try {
+    return Run(net, optimizer, loader, options).run(loss);
+  } catch (const std::exception& error) {
+    options.ranks->fail(error.what());
+    throw;
+  } catch (...) {
+    options.ranks->fail("an exception that is no std::exception");
+    throw;
+  }
 }
 
 }  // namespace quantrain

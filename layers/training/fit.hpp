@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "framework/data/loader.hpp"
+#include "framework/distributed/communicator.hpp"
 #include "framework/optim/optimizer.hpp"
 #include "framework/optim/schedule.hpp"
 #include "layers/module.hpp"
@@ -29,8 +30,13 @@ struct FitOptions {
   int64_t steps = 0;       ///< at most this many optimizer steps; 0: no limit
   int64_t accumulate = 1;  ///< batches whose gradients are averaged for one step
   /// Cuts each batch into shards (Sharding), computes each as if it were a batch of its own, and
-  /// joins them: see DataParallel. 1: a batch is computed whole.
-  int64_t shards = 1;
+  /// joins them: see DataParallel. 1: a batch is computed whole. 0: 8 with ranks, else 1.
+  int64_t shards = 0;
+  /// The processes that compute the shards, such as MpiRanks; null: this one. Results do not depend
+  /// on their number. All ranks call fit() with the same arguments. Rank 0 alone calls evaluate,
+  /// writes checkpoints, log and page, reads checkpoints to resume, and prints; other callbacks run
+  /// in all ranks.
+  Communicator* ranks = nullptr;
   int64_t first_epoch = 0;  ///< the loader's first epoch number, for order and augmentation
   Schedule schedule =
       nullptr;             ///< of the learning rate; null: the optimizer's, which callbacks may set
@@ -98,7 +104,8 @@ struct FitResult {
 /// of EpochReport or in another encoding than UTF-8, if the log or page cannot be written, or if
 /// the position in a checkpoint is invalid or does not fit the loader or early_stopping; ShapeError
 /// if loss does not return one number, or if one sample is left for the last batch, but a batch
-/// norm needs at least two. Exceptions from loss, from evaluate, from the callbacks and from the
+/// norm needs at least two; DistributedError, in all ranks, if they do not fit each other, or
+/// another rank threw or died. Exceptions from loss, from evaluate, from the callbacks and from the
 /// class Checkpoints reach the caller. Checkpoints that are already written are kept.
 FitResult fit(Module& net,
               Optimizer& optimizer,

@@ -5,7 +5,7 @@
 cmake_minimum_required(VERSION 3.25)
 include(${CMAKE_CURRENT_LIST_DIR}/files.cmake)
 set(rooms framework/core framework/io framework/arithmetic framework/kernels framework/integer framework/autograd
-          framework/data framework/optim framework/metrics layers layers/network layers/onnx layers/training quant quant/observers quant/prepare quant/import/onnx quant/lowering quant/methods quant/analysis
+          framework/distributed framework/data framework/optim framework/metrics layers layers/network layers/onnx layers/training quant quant/observers quant/prepare quant/import/onnx quant/lowering quant/methods quant/analysis
           quant/import/tflite quant/export tools examples)
 # These folders are called "rooms". A file may include headers of its own room and of the rooms before it in the list.
 # But optim may not include data; importers of integer networks and exporters may include only their own room
@@ -47,7 +47,7 @@ set(library_protozero layers/onnx/message.cpp layers/onnx/writer.cpp)
 set(library_tbb framework/core/parallel.cpp tests/framework/core/parallel_tbb_test.cpp)
 set(library_catch2 tests/catch.hpp tests/main.cpp)
 # Every file may include these. (Headers of framework/ may not include nlohmann_json: see below.)
-set(free_libraries nlohmann CLI benchmark sanitizer sys)
+set(free_libraries nlohmann CLI benchmark sanitizer sys arpa netinet)
 
 # check_list(header folder except): checks that the header includes every header of the folder, so that users get all
 # operations or all layers. `except` names, without extension, headers that may be missing, because they hold code that

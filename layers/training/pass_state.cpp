@@ -1,4 +1,4 @@
-#include "layers/pass_state.hpp"
+#include "layers/training/pass_state.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -8,22 +8,22 @@
 namespace quantrain {
 namespace {
 
-constexpr const char* kWhere = "shards";
+constexpr const char* kShards = "shards";
 
-bool differs(const NamedState& a, const NamedState& b) {
+bool has_changed(const NamedState& a, const NamedState& b) {
   const std::span<const uint8_t> bytes = a.bytes();
   return std::memcmp(bytes.data(), b.bytes().data(), bytes.size()) != 0;
 }
 
-void append(std::vector<uint8_t>& to, uint64_t number) {
+void append_number(std::vector<uint8_t>& to, uint64_t number) {
   const auto* const bytes = reinterpret_cast<const uint8_t*>(&number);
   to.insert(to.end(), bytes, bytes + sizeof number);
 }
 
 /// Reads what changes() wrote.
-class Reader {
+class ChangesReader {
  public:
-  explicit Reader(std::span<const uint8_t> bytes) : left_(bytes) {}
+  explicit ChangesReader(std::span<const uint8_t> bytes) : left_(bytes) {}
   bool at_end() const { return left_.empty(); }
   uint64_t number() {
     uint64_t number = 0;
@@ -31,7 +31,7 @@ class Reader {
     return number;
   }
   void copy(void* to, size_t n) {
-    if (n > left_.size()) throw DataError(kWhere, "the state of a shard ends early");
+    if (n > left_.size()) throw DataError(kShards, "the state of a shard ends early");
     std::memcpy(to, left_.data(), n);
     left_ = left_.subspan(n);
   }
@@ -40,7 +40,7 @@ class Reader {
   std::span<const uint8_t> left_;
 };
 
-void read_values(NamedState& entry, Reader& reader) {
+void read_values(NamedState& entry, ChangesReader& reader) {
   if (entry.holds_integers()) {
     std::vector<int64_t> values(entry.integers.values().size());
     reader.copy(values.data(), values.size() * sizeof(int64_t));
@@ -68,7 +68,7 @@ PassState::PassState(Module& net) {
 void PassState::keep() {
   for (Part& part : parts_) {
     for (size_t i = 0; i < part.own.size(); ++i) {
-      if (differs(part.own[i], part.before[i])) part.before[i].copy_values(part.own[i]);
+      if (has_changed(part.own[i], part.before[i])) part.before[i].copy_values(part.own[i]);
     }
   }
 }
@@ -76,7 +76,7 @@ void PassState::keep() {
 void PassState::restore() {
   for (Part& part : parts_) {
     for (size_t i = 0; i < part.own.size(); ++i) {
-      if (differs(part.own[i], part.before[i])) part.own[i].copy_values(part.before[i]);
+      if (has_changed(part.own[i], part.before[i])) part.own[i].copy_values(part.before[i]);
     }
   }
 }
@@ -86,9 +86,9 @@ std::vector<uint8_t> PassState::changes() const {
   for (size_t p = 0; p < parts_.size(); ++p) {
     for (size_t i = 0; i < parts_[p].own.size(); ++i) {
       const NamedState& entry = parts_[p].own[i];
-      if (!differs(entry, parts_[p].before[i])) continue;
-      append(bytes, p);
-      append(bytes, i);
+      if (!has_changed(entry, parts_[p].before[i])) continue;
+      append_number(bytes, p);
+      append_number(bytes, i);
       const std::span<const uint8_t> values = entry.bytes();
       bytes.insert(bytes.end(), values.begin(), values.end());
     }
@@ -105,11 +105,11 @@ void PassState::join(const std::vector<std::vector<uint8_t>>& changes,
     shards[p].after.resize(changes.size());
   }
   for (size_t shard = 0; shard < changes.size(); ++shard) {
-    for (Reader reader(changes[shard]); !reader.at_end();) {
+    for (ChangesReader reader(changes[shard]); !reader.at_end();) {
       const uint64_t p = reader.number();
       const uint64_t i = reader.number();
       if (p >= parts_.size() || i >= parts_[p].own.size())
-        throw DataError(kWhere, "a shard changed state that this network does not have");
+        throw DataError(kShards, "a shard changed state that this network does not have");
       std::vector<NamedState>& after = shards[p].after[shard];
       if (after.empty()) {
         for (const NamedState& entry : parts_[p].before) after.push_back(entry.copy());

@@ -1,0 +1,148 @@
+#include "framework/distributed/communicator.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "framework/core/file.hpp"
+#include "framework/core/hash.hpp"
+#include "framework/core/text_stream.hpp"
+
+namespace quantrain {
+namespace {
+
+constexpr const char* kWhere = "ranks";
+enum Status : uint8_t { kRuns, kFails };
+
+Communicator::Bytes with_status(Status status, std::span<const uint8_t> bytes) {
+  Communicator::Bytes all{status};
+  all.insert(all.end(), bytes.begin(), bytes.end());
+  return all;
+}
+
+std::span<const uint8_t> bytes_of(std::string_view text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
+
+std::string text_of(std::span<const uint8_t> bytes) { return {bytes.begin(), bytes.end()}; }
+
+/// Names and texts one after the other, each ended by a zero.
+std::string joined(const std::vector<Fact>& facts) {
+  std::string text;
+  for (const auto& [name, value] : facts) text += name + '\0' + value + '\0';
+  return text;
+}
+
+std::vector<Fact> facts_from(const std::string& text) {
+  std::vector<std::string> words;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = text.find('\0', begin);
+    words.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  std::vector<Fact> facts;
+  for (size_t i = 0; i + 1 < words.size(); i += 2) facts.emplace_back(words[i], words[i + 1]);
+  return facts;
+}
+
+/// Up to three facts that differ, or "" if none does.
+std::string difference_of(const std::vector<Fact>& first, const std::vector<Fact>& other) {
+  constexpr int kShown = 3;
+  TextStream text;
+  int found = 0;
+  const auto value_of = [](const std::vector<Fact>& facts, const std::string& name) {
+    const auto at = std::find_if(
+        facts.begin(), facts.end(), [&](const Fact& fact) { return fact.first == name; });
+    return at == facts.end() ? std::string("none") : at->second;
+  };
+  const auto compare = [&](const std::string& name) {
+    const std::string a = value_of(first, name);
+    const std::string b = value_of(other, name);
+    if (a == b || ++found > kShown) return;
+    text << (found > 1 ? "; " : "") << name << " is " << b << ", in rank 0 " << a;
+  };
+  for (const Fact& fact : first) compare(fact.first);
+  for (const Fact& fact : other) {
+    if (value_of(first, fact.first) == "none") compare(fact.first);
+  }
+  if (found > kShown) text << "; " << found - kShown << " more";
+  return text.str();
+}
+
+}  // namespace
+
+void Communicator::check() const {
+  if (failed()) throw DistributedError(kWhere, failure_);
+}
+
+void Communicator::give_up(const std::string& text) {
+  failure_ = text + (remembered_.empty() ? "" : "; " + remembered_);
+  throw DistributedError(kWhere, failure_);
+}
+
+std::vector<Communicator::Bytes> Communicator::all_gather(std::span<const uint8_t> own) {
+  check();
+  const Bytes sent = with_status(kRuns, own);
+  std::vector<Bytes> all = gather_bytes(sent);
+  bytes_sent_ += std::ssize(sent) * (size() - 1);
+  for (size_t r = 0; r < all.size(); ++r) {
+    if (all[r].at(0) == kFails)
+      give_up(name(static_cast<int64_t>(r)) + " failed: " + text_of(std::span(all[r]).subspan(1)));
+  }
+  for (Bytes& bytes : all) bytes.erase(bytes.begin());
+  return all;
+}
+
+std::vector<Communicator::Bytes> Communicator::exchange(const std::vector<Bytes>& parts) {
+  check();
+  std::vector<Bytes> all = exchange_bytes(parts);
+  for (int64_t r = 0; r < size(); ++r) {
+    if (r != rank()) bytes_sent_ += std::ssize(parts[static_cast<size_t>(r)]);
+  }
+  return all;
+}
+
+Communicator::Bytes Communicator::broadcast(std::span<const uint8_t> own) {
+  return std::move(all_gather(is_first() ? own : std::span<const uint8_t>())[0]);
+}
+
+std::string Communicator::broadcast(const std::string& own) {
+  return text_of(broadcast(bytes_of(own)));
+}
+
+void Communicator::fail(const std::string& text) noexcept {
+  if (failed()) return;
+  try {
+    failure_ = "this rank failed before: " + text;
+    gather_bytes(with_status(kFails, bytes_of(text)));
+  } catch (const std::exception&) {  // another one failed, too
+  }
+}
+
+void check_agreement(Communicator& ranks, std::string_view where, const std::vector<Fact>& facts) {
+  const std::vector<Communicator::Bytes> all = ranks.all_gather(bytes_of(joined(facts)));
+  const std::vector<Fact> first = facts_from(text_of(all[0]));
+  for (size_t r = 1; r < all.size(); ++r) {
+    const std::string differs = difference_of(first, facts_from(text_of(all[r])));
+    if (differs.empty()) continue;
+    throw DistributedError(where,
+                           ranks.name(static_cast<int64_t>(r)),
+                           " does not fit: ",
+                           differs,
+                           ": start all ranks with the same program, data, options and seed");
+  }
+}
+
+std::string program_hash() {
+  constexpr size_t kBlock = size_t{1} << 20;
+  try {
+    InputFile file("/proc/self/exe");
+    Fnv1a hash;
+    std::vector<uint8_t> block(kBlock);
+    while (const size_t read = file.read(block)) hash.add(std::span(block).first(read));
+    return std::to_string(hash.value());
+  } catch (const DataError&) {
+    return "unknown";
+  }
+}
+
+}  // namespace quantrain

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "framework/core/error.hpp"
+
+namespace quantrain {
+
+/// Another process of a distributed training failed, died or does not fit.
+class DistributedError : public Error {
+  using Error::Error;
+};
+
+/// The processes of one training, each with a number, its rank. All of them make the same calls in
+/// the same order, from one thread each. framework/distributed/mpi/mpi.hpp has the one of MPI.
+class Communicator {
+ public:
+  using Bytes = std::vector<uint8_t>;
+
+  virtual ~Communicator() = default;
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  virtual int64_t rank() const = 0;
+  virtual int64_t size() const = 0;
+  /// Names a rank in messages: "rank 3 (process 512 on node2)".
+  virtual std::string name(int64_t rank) const = 0;
+  bool is_first() const { return rank() == 0; }
+
+  /// Every rank's bytes, in the order of the ranks.
+  /// Throws: DistributedError naming the rank, in all ranks, if one has called fail() instead, or
+  /// died. From then on, every call throws it.
+  std::vector<Bytes> all_gather(std::span<const uint8_t> own);
+  /// Sends parts[r] to rank r. Returns what each rank sent to this one. Call it only after an
+  /// all_gather() that all ranks have passed, because it does not wait for fail().
+  /// Throws: DistributedError if a rank died.
+  std::vector<Bytes> exchange(const std::vector<Bytes>& parts);
+  /// Rank 0's bytes; those of other ranks are not used.   Throws: as all_gather().
+  Bytes broadcast(std::span<const uint8_t> own);
+  std::string broadcast(const std::string& own);
+  /// Waits for all ranks.   Throws: as all_gather().
+  void barrier() { all_gather({}); }
+
+  /// Says, in place of the next all_gather(), that this rank gives up; then the other ranks' calls
+  /// throw an error with this text. Does nothing if a rank has failed before.
+  void fail(const std::string& text) noexcept;
+  bool failed() const { return !failure_.empty(); }
+
+  /// A line that is printed if a rank dies, such as where the last checkpoint is.
+  virtual void remember(const std::string& line) { remembered_ = line; }
+
+  /// Number of bytes that this rank has sent to others.
+  int64_t bytes_sent() const { return bytes_sent_; }
+
+ protected:
+  Communicator() = default;
+  /// As all_gather() and exchange(), without fail().
+  virtual std::vector<Bytes> gather_bytes(std::span<const uint8_t> own) = 0;
+  virtual std::vector<Bytes> exchange_bytes(const std::vector<Bytes>& parts) = 0;
+  /// Throws DistributedError with the text and remember()'s line; all later calls throw it, too.
+  [[noreturn]] void give_up(const std::string& text);
+  const std::string& remembered() const { return remembered_; }
+
+ private:
+  void check() const;
+
+  std::string failure_;
+  std::string remembered_;
+  int64_t bytes_sent_ = 0;
+};
+
+/// A name and a text, such as {"batch", "64"}.
+using Fact = std::pair<std::string, std::string>;
+
+/// Checks that all ranks have the same facts.
+/// Throws: DistributedError, in all ranks, naming the first rank that differs from rank 0, and up
+/// to three differences.
+void check_agreement(Communicator& ranks, std::string_view where, const std::vector<Fact>& facts);
+
+/// Hash of the file of the running program; "unknown" if it cannot be read.
+std::string program_hash();
+
+}  // namespace quantrain

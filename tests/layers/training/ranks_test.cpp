@@ -1,0 +1,286 @@
+#include <cmath>
+#include <map>
+#include <mutex>
+
+#include "framework/autograd/ops.hpp"
+#include "framework/core/error.hpp"
+#include "framework/core/random.hpp"
+#include "framework/optim/adam.hpp"
+#include "layers/evaluate.hpp"
+#include "layers/layers.hpp"
+#include "layers/state.hpp"
+#include "layers/training/data_parallel.hpp"
+#include "layers/training/fit.hpp"
+#include "tests/catch.hpp"
+#include "tests/temporary_folder.hpp"
+#include "tests/tensors.hpp"
+#include "tests/thread_ranks.hpp"
+
+namespace quantrain {
+
+using test::TemporaryFolder;
+using test::ThreadRanks;
+
+namespace {
+
+using Values = std::map<std::string, std::vector<float>>;
+
+Dataset some_bytes(int64_t n) {
+  Random random(5);
+  std::vector<uint8_t> bytes;
+  std::vector<int32_t> labels;
+  for (int64_t i = 0; i < n; ++i) {
+    for (int k = 0; k < 3; ++k) bytes.push_back(static_cast<uint8_t>(random.below(256)));
+    labels.push_back(bytes[bytes.size() - 3] > bytes[bytes.size() - 2] ? 1 : 0);
+  }
+  return Dataset({n, 3}, bytes, labels, 2);
+}
+
+/// A network with batch norm and dropout, its optimizer and data: augmented, mixed up, and with a
+/// last batch that is smaller.
+struct Trained {
+  Sequential net;
+  Adam optimizer;
+  DataLoader loader;
+
+  explicit Trained(uint64_t seed = 3)
+      : net(make(seed)),
+        optimizer(net.parameters(), {.learning_rate = 0.01f}),
+        loader(some_bytes(44),
+               {.batch = 16,
+                .shuffle = true,
+                .seed = 1,
+                .augment = gaussian_noise(0.1f),
+                .mixup = 0.2}) {}
+
+  static Sequential make(uint64_t seed) {
+    manual_seed(seed);
+    return Sequential{Linear{3, 4}, BatchNorm1d{4}, ReLU{}, Dropout{0.25f}, Linear{4, 2}};
+  }
+  FitResult fit(FitOptions options) {
+    options.evaluate = [this] {
+      return evaluate(net, DataLoader(some_bytes(20), {.batch = 7}), {"accuracy"});
+    };
+    const auto loss = [this](Batch& batch) { return cross_entropy(net(batch.input), batch); };
+    return quantrain::fit(net, optimizer, loader, loss, options);
+  }
+  Values values() const {
+    Values all;
+    for (const NamedState& entry : state(net)) all[entry.name] = test::values(entry);
+    for (const NamedState& entry : optimizer.state()) all[entry.name] = test::values(entry);
+    return all;
+  }
+};
+
+std::vector<std::string> none(int64_t ranks) {
+  return std::vector<std::string>(static_cast<size_t>(ranks));
+}
+
+}  // namespace
+
+TEST_CASE("a trained network does not depend on the number of ranks", "[layers][distributed]") {
+  const FitOptions options{.epochs = 2, .accumulate = 2, .shards = 8, .clip_norm = 0.5f};
+  Trained alone;
+  const FitResult expected = alone.fit(options);
+  for (const int64_t size : {1, 2, 3, 5, 8, 9}) {
+    std::vector<Values> values(static_cast<size_t>(size));
+    std::vector<FitResult> results(static_cast<size_t>(size));
+    const auto errors = ThreadRanks(size).run([&](Communicator& ranks) {
+      Trained training;
+      FitOptions own = options;
+      own.ranks = &ranks;
+      const auto rank = static_cast<size_t>(ranks.rank());
+      results[rank] = training.fit(own);
+      values[rank] = training.values();
+    });
+    INFO(size << " ranks");
+    CHECK(errors == none(size));
+    for (const Values& of_rank : values) CHECK(of_rank == alone.values());
+    for (const FitResult& result : results) {
+      REQUIRE(result.epochs.size() == 2);
+      CHECK(result.epochs[1].loss == expected.epochs[1].loss);
+      CHECK(result.epochs[1].metrics == expected.epochs[1].metrics);
+    }
+  }
+}
+
+TEST_CASE("a rank sends about twice the gradients", "[layers][distributed]") {
+  constexpr int64_t kSize = 64;
+  const int64_t size = GENERATE(2, 4, 8);
+  std::vector<int64_t> sent(static_cast<size_t>(size));
+  const auto errors = ThreadRanks(size).run([&](Communicator& ranks) {
+    Linear net = [] {
+      Generator generator(3);
+      return Linear{kSize, kSize, {}, generator};
+    }();
+    Adam optimizer(net.parameters());
+    DataLoader loader(
+        Dataset({8, kSize}, std::vector<uint8_t>(8 * kSize, 9), {0, 0, 0, 0, 0, 0, 0, 0}, 1),
+        {.batch = 8});
+    DataParallel parallel(net, optimizer, {.shards = 8, .ranks = &ranks});
+    const ShardedEpoch epoch = parallel.epoch(loader, 0);
+    ShardedBatch batch = *epoch.begin();
+    parallel.backward(batch, [&](Batch& shard) { return mean(net(shard.input)); });
+    sent[static_cast<size_t>(ranks.rank())] = ranks.bytes_sent();
+  });
+  CHECK(errors == none(size));
+  const double gradients = 4.0 * kSize * (kSize + 1);
+  for (const int64_t bytes : sent) {
+    CHECK(static_cast<double>(bytes) < 2.1 * gradients);
+    CHECK(static_cast<double>(bytes) > 0.9 * gradients);
+  }
+}
+
+TEST_CASE("a gradient that only some shards have is joined", "[layers][distributed]") {
+  std::map<int64_t, std::vector<float>> grads;
+  for (const int64_t size : {1, 2, 3, 4}) {
+    std::mutex mutex;
+    const auto errors = ThreadRanks(size).run([&](Communicator& ranks) {
+      Generator generator(3);
+      Sequential net{
+          Linear{3, 2, {}, generator}, Linear{3, 2, {}, generator}, Linear{3, 1, {}, generator}};
+      Adam optimizer(net.parameters());
+      DataLoader loader(some_bytes(8), {.batch = 8});
+      DataParallel parallel(net, optimizer, {.shards = 4, .ranks = &ranks});
+      const ShardedEpoch epoch = parallel.epoch(loader, 0);
+      ShardedBatch batch = *epoch.begin();
+      parallel.backward(batch, [&](Batch& shard) {
+        const std::string part = ShardScope::current() == 2 ? "1" : "0";
+        return mean(net.find(part)(shard.input));
+      });
+      const std::lock_guard lock(mutex);
+      std::vector<float>& all = grads[size];
+      all.clear();
+      for (const Tensor& parameter : net.parameters()) {
+        all.push_back(parameter.grad().defined() ? 1.0f : 0.0f);
+        if (!parameter.grad().defined()) continue;
+        for (const float g : test::values(parameter.grad())) all.push_back(g);
+      }
+    });
+    CHECK(errors == none(size));
+    CHECK(grads[size] == grads[1]);
+  }
+  // Two layers have gradients, the third has none: weight, bias and whether there is one.
+  CHECK(grads[1].size() == 2 * (1 + 6 + 1 + 2) + 2);
+}
+
+TEST_CASE("checkpoints of some ranks are resumed by any number", "[layers][distributed][fit]") {
+  Trained whole;
+  const FitResult expected = whole.fit({.epochs = 3, .shards = 8});
+  const TemporaryFolder folder;
+  CheckpointOptions checkpoints{.folder = folder / "run", .every = 1, .resume = true};
+  int64_t left = 2;
+  for (const int64_t size : {3, 2, 5}) {  // each makes two steps and then dies
+    const auto errors = ThreadRanks(size).run([&](Communicator& ranks) {
+      Trained training;
+      int64_t steps = left;
+      FitOptions options{.epochs = 3, .shards = 8, .ranks = &ranks, .checkpoints = checkpoints};
+      options.after_step = [&](int64_t, float) {
+        if (ranks.rank() == ranks.size() - 1 && steps-- == 0) throw DataError("test", "killed");
+      };
+      training.fit(options);
+    });
+    for (const std::string& error : errors) CHECK_FALSE(error.empty());
+    CHECK(errors[0].find("killed") != std::string::npos);
+  }
+  std::vector<Values> values(4);
+  const auto errors = ThreadRanks(4).run([&](Communicator& ranks) {
+    Trained training;
+    const FitResult result =
+        training.fit({.epochs = 3, .shards = 8, .ranks = &ranks, .checkpoints = checkpoints});
+    values[static_cast<size_t>(ranks.rank())] = training.values();
+    CHECK(result.run.size() == 16);
+    CHECK(result.epochs.size() == 3);
+    CHECK(result.epochs[2].loss == expected.epochs[2].loss);
+  });
+  CHECK(errors == none(4));
+  for (const Values& of_rank : values) CHECK(of_rank == whole.values());
+}
+
+TEST_CASE("only rank 0 writes", "[layers][distributed][fit]") {
+  const TemporaryFolder folder;
+  const auto errors = ThreadRanks(3).run([&](Communicator& ranks) {
+    Trained training;
+    const std::string own = folder / ("rank" + std::to_string(ranks.rank()));
+    training.fit({.epochs = 1,
+                  .ranks = &ranks,
+                  .checkpoints = {.folder = own},
+                  .log = own + ".log",
+                  .page = own + ".html"});
+  });
+  CHECK(errors == none(3));
+  CHECK(folder.files() == 3);
+  CHECK(std::filesystem::exists(folder / "rank0.log"));
+}
+
+TEST_CASE("a rank that does not fit is refused by name", "[layers][distributed][fit]") {
+  const auto errors_of = [](const std::function<void(int64_t rank, Trained&, FitOptions&)>& change,
+                            uint64_t seed = 3) {
+    return ThreadRanks(3).run([&](Communicator& ranks) {
+      Trained training(ranks.rank() == 1 ? seed : 3);
+      FitOptions options{.epochs = 1, .ranks = &ranks};
+      if (change) change(ranks.rank(), training, options);
+      training.fit(options);
+    });
+  };
+  const auto check = [](const std::vector<std::string>& errors, const std::string& text) {
+    for (const std::string& error : errors) {
+      CHECK(error.find("rank 1 does not fit") != std::string::npos);
+      CHECK(error.find(text) != std::string::npos);
+    }
+  };
+  check(errors_of([](int64_t rank, Trained&, FitOptions& o) { o.epochs = rank == 1 ? 2 : 1; }),
+        "epochs is 2, in rank 0 1");
+  check(errors_of([](int64_t rank, Trained&, FitOptions& o) { o.shards = rank == 1 ? 4 : 8; }),
+        "shards is 4, in rank 0 8");
+  check(errors_of([](int64_t rank, Trained& training, FitOptions&) {
+          LoaderOptions options = training.loader.options();
+          options.seed = rank == 1 ? 7 : 1;
+          training.loader = DataLoader(training.loader.source(), options);
+        }),
+        "seed is 7, in rank 0 1");
+  check(errors_of([](int64_t rank, Trained& training, FitOptions&) {
+          if (rank == 1) training.loader = DataLoader(some_bytes(45), training.loader.options());
+        }),
+        "samples is 45, in rank 0 44");
+  check(errors_of(nullptr, 4), "0.weight is [4, 3] with hash");
+}
+
+TEST_CASE("a rank whose state leaves the others' is found after the epoch",
+          "[layers][distributed][fit]") {
+  const auto errors = ThreadRanks(2).run([&](Communicator& ranks) {
+    Trained training;
+    training.fit({.epochs = 3, .ranks = &ranks, .after_step = [&](int64_t step, float) {
+                    if (ranks.rank() == 1 && step == 2)
+                      training.net.parameters()[0].mutable_data()[0] = 9.0f;
+                  }});
+  });
+  for (const std::string& error : errors)
+    CHECK(error.find("rank 1 does not fit: 0.weight is") != std::string::npos);
+}
+
+TEST_CASE("a rank that fails or dies ends the others with its name", "[layers][distributed][fit]") {
+  const bool dies = GENERATE(false, true);
+  const TemporaryFolder folder;
+  ThreadRanks all(4);
+  const auto errors = all.run([&](Communicator& ranks) {
+    Trained training;
+    training.fit({.epochs = 2,
+                  .ranks = &ranks,
+                  .after_step =
+                      [&](int64_t step, float) {
+                        if (ranks.rank() != 2 || step != 4) return;
+                        if (dies) all.kill(2);
+                        throw DataError("test", "no more memory");
+                      },
+                  .checkpoints = {.folder = folder / "run"}});
+  });
+  CHECK(errors[2].find("no more memory") != std::string::npos);
+  for (const size_t rank : {size_t{0}, size_t{1}, size_t{3}}) {
+    CHECK(errors[rank].find(dies ? "rank 2 died" : "rank 2 failed: [test] no more memory") !=
+          std::string::npos);
+    CHECK(errors[rank].find("the last checkpoint is that of step 3 in ") != std::string::npos);
+  }
+}
+
+}  // namespace quantrain
