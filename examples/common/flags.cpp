@@ -54,6 +54,11 @@ void add_flags(CLI::App& app, const std::string& data, Flags& flags) {
       ->check(CLI::Range(int64_t{1}, kMostCounted));
   app.add_option("--batch", flags.batch, "samples in one step")
       ->check(CLI::Range(int64_t{1}, kMostCounted));
+  app.add_option("--shards",
+                 flags.shards,
+                 "parts of a batch that are computed as batches of their own, by any number of "
+                 "ranks (mpirun -n 4 ...); 0: 8 under mpirun, else 1")
+      ->check(CLI::Range(int64_t{0}, kMostCounted));
   app.add_option("--lr", flags.learning_rate, "learning rate of float training")
       ->check(check_rate, "RATE");
   app.add_option("--qat-lr", flags.qat_learning_rate, "learning rate of training with quantization")

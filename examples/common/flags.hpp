@@ -14,6 +14,7 @@ struct Flags {
   int64_t epochs = 3;                                      ///< of float training
   int64_t qat_epochs = 1;                                  ///< of training with quantization
   int64_t batch = 64;
+  int64_t shards = 0;  ///< of a batch; 0: 8 if several ranks train, else 1
   float learning_rate = 1e-3f;
   float qat_learning_rate = 5e-4f;
   uint64_t seed = 0;

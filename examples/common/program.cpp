@@ -7,6 +7,7 @@
 #include <map>
 #include <span>
 
+#include "examples/common/ranks.hpp"
 #include "examples/common/report.hpp"
 #include "examples/common/training.hpp"
 #include "framework/autograd/node.hpp"
@@ -94,16 +95,18 @@ std::string configuration(const Program& program, const Flags& flags, const Task
        << flags.qat_learning_rate << " --seed " << flags.seed << " --limit " << flags.limit
        << " --weight-bits " << flags.weight_bits << " --activation-bits " << flags.activation_bits
        << ' ' << task.settings;
+  if (flags.shards > 1) text << " --shards " << flags.shards;
   return text.str();
 }
 
-/// Options of one training: loss, checkpoints and log.
+/// Options of one training: ranks, loss, checkpoints and log.
 TrainingOptions stage(const Program& program,
                       const Flags& flags,
                       const std::string& label,
                       Module& net,
-                      const Task& task) {
-  TrainingOptions options{.label = label};
+                      const Task& task,
+                      Communicator* ranks) {
+  TrainingOptions options{.label = label, .shards = flags.shards, .ranks = ranks};
   options.loss = task.loss;
   if (!flags.checkpoint.empty()) {
     options.checkpoints = {.folder = flags.checkpoint + '/' + label,
@@ -138,13 +141,16 @@ Report first_lines(const Program& program, const Flags& flags, const Task& task)
 
 /// Score of a float network that is trained in the same way, from the same initial weights, on the
 /// inputs before they became codes.
-double float_inputs_score(const Program& program, const Flags& flags, const Task& task) {
+double float_inputs_score(const Program& program,
+                          const Flags& flags,
+                          const Task& task,
+                          Communicator* ranks) {
   manual_seed(flags.seed);
   Sequential net = program.network(task);
   DataLoader loader(
       task.float_inputs->training,
       {.batch = flags.batch, .shuffle = true, .seed = flags.seed, .augment = task.augment});
-  TrainingOptions training = stage(program, flags, "float inputs", net, task);
+  TrainingOptions training = stage(program, flags, "float inputs", net, task, ranks);
   training.evaluate = nullptr;
   training.epochs = flags.epochs;
   training.learning_rate = flags.learning_rate;
@@ -152,7 +158,9 @@ double float_inputs_score(const Program& program, const Flags& flags, const Task
   return task.float_inputs->score(predict(net, evaluation(task.float_inputs->test)));
 }
 
-void train_and_convert(const Program& program, const Flags& flags) {
+/// Of several ranks, all train, and the first does everything else.
+void train_and_convert(const Program& program, const Flags& flags, Communicator* ranks) {
+  const bool is_first = ranks == nullptr || ranks->is_first();
   set_threads(flags.threads);
   manual_seed(flags.seed);
   const Task task = program.task(flags);
@@ -163,29 +171,33 @@ void train_and_convert(const Program& program, const Flags& flags) {
   Report report = first_lines(program, flags, task);
 
   Sequential net = program.network(task);
-  std::cout << summary(net, task.example) << std::flush;
-  TrainingOptions training = stage(program, flags, "float", net, task);
+  if (is_first) std::cout << summary(net, task.example) << std::flush;
+  TrainingOptions training = stage(program, flags, "float", net, task, ranks);
   training.epochs = flags.epochs;
   training.learning_rate = flags.learning_rate;
   report.trained.seconds_per_epoch = train(net, loader, training);
-  report.trained.accuracy = task.score(predict(net, evaluation(task.test)));
-  report.trained.size_bytes = float_bytes(net);
-  report.float_times = time_float(net, task, flags.timing_calls);
-  if (task.float_inputs) report.float_inputs = float_inputs_score(program, flags, task);
+  if (is_first) {
+    report.trained.accuracy = task.score(predict(net, evaluation(task.test)));
+    report.trained.size_bytes = float_bytes(net);
+    report.float_times = time_float(net, task, flags.timing_calls);
+  }
+  if (task.float_inputs) report.float_inputs = float_inputs_score(program, flags, task, ranks);
 
   // Quantization after training: calibrates a copy on some samples.
   Sequential ptq_net = program.network(task);
-  copy_state(net, ptq_net);
-  quant::prepare_ptq(ptq_net, task.example, config);
-  quant::calibrate(ptq_net, evaluation(task.calibration));
-  report.ptq.accuracy = deployed_score(ptq_net, task);
+  if (is_first) {
+    copy_state(net, ptq_net);
+    quant::prepare_ptq(ptq_net, task.example, config);
+    quant::calibrate(ptq_net, evaluation(task.calibration));
+    report.ptq.accuracy = deployed_score(ptq_net, task);
+  }
 
   // Quantization during further training: another copy, from the same weights.
   Sequential qat_net = program.network(task);
   copy_state(net, qat_net);
   quant::prepare_qat(qat_net, task.example, config);
-  std::cout << quant::plan(qat_net, task.example);
-  training = stage(program, flags, "QAT", qat_net, task);
+  if (is_first) std::cout << quant::plan(qat_net, task.example);
+  training = stage(program, flags, "QAT", qat_net, task, ranks);
   training.epochs = flags.qat_epochs;
   training.first_epoch = flags.epochs;
   training.learning_rate = flags.qat_learning_rate;
@@ -193,6 +205,9 @@ void train_and_convert(const Program& program, const Flags& flags) {
     if (epoch >= flags.qat_epochs - flags.frozen_epochs) quant::freeze(qat_net);
   };
   report.qat.seconds_per_epoch = train(qat_net, loader, training);
+  if (!is_first) return;
+  if (ranks != nullptr)
+    std::cout << "rank 0 of " << ranks->size() << " sent " << ranks->bytes_sent() << " bytes\n";
   report.qat.accuracy = deployed_score(qat_net, task);
 
   const IntegerModel model = quant::convert(qat_net, task.example);
@@ -213,11 +228,19 @@ void train_and_convert(const Program& program, const Flags& flags) {
 }  // namespace
 
 int run(int argc, const char* const* argv, const Program& program) {
+  std::unique_ptr<Communicator> ranks;
   try {
     const std::optional<Flags> flags = parse_flags(argc, argv, program.line);
-    if (flags) train_and_convert(program, *flags);
+    if (!flags) return 0;
+    ranks = launched_ranks();
+    train_and_convert(program, *flags, ranks.get());
     return 0;
   } catch (const std::exception& error) {
+    if (ranks != nullptr) {
+      ranks->fail(error.what());
+      // Of those that only heard of it, one is enough.
+      if (!ranks->is_first() && dynamic_cast<const DistributedError*>(&error) != nullptr) return 1;
+    }
     std::string text = error.what();
     std::replace(text.begin(), text.end(), '\n', ' ');
     std::cout << std::flush;

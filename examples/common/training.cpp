@@ -19,6 +19,8 @@ std::vector<double> train(Module& net, DataLoader& loader, const TrainingOptions
   const auto loss = [&](Batch& batch) { return options.loss(net, batch); };
   FitOptions fitting;
   fitting.epochs = options.epochs;
+  fitting.shards = options.shards;
+  fitting.ranks = options.ranks;
   fitting.first_epoch = options.first_epoch;
   fitting.schedule =
       cosine_schedule(options.learning_rate, {.steps = options.epochs * loader.batches()});

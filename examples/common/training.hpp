@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "framework/data/loader.hpp"
+#include "framework/distributed/communicator.hpp"
 #include "framework/integer/integer_model.hpp"
 #include "layers/module.hpp"
 #include "layers/training/checkpoint.hpp"
@@ -23,6 +24,8 @@ Tensor classification_loss(Module& net, Batch& batch);
 struct TrainingOptions {
   std::string label = {};  ///< start of each progress line, such as "float"; empty: no lines
   int64_t epochs = 1;
+  int64_t shards = 0;             ///< as in FitOptions
+  Communicator* ranks = nullptr;  ///< as in FitOptions
   int64_t first_epoch = 0;      ///< the loader counts epochs from here (for order and augmentation)
   float learning_rate = 1e-3f;  ///< at the start; it falls to 0 along a half cosine
   std::function<void(int64_t epoch)> begin_epoch = nullptr;  ///< as in FitOptions
