@@ -15,13 +15,14 @@ if(QUANTRAIN_TRAINING)
   list(APPEND QUANTRAIN_COMPONENTS framework layers quant)
   list(APPEND folders layers quant)
   list(APPEND not_installed
+       REGEX "framework/distributed/mpi/lifeline\\.hpp$" EXCLUDE
        REGEX "layers/onnx/(constant|exporter|external_data|fold_arithmetic)\\.hpp$" EXCLUDE
        REGEX "layers/onnx/(import_window|importer|layout|message|recognize)\\.hpp$" EXCLUDE
        REGEX "quant/import/onnx/(float_graph|import_quantized_model|layer_weights|place|rewriter)\\.hpp$" EXCLUDE
        REGEX "quant/export/onnx/(ends|exact|fixed_point|forms|metadata|qdq|values)\\.hpp$" EXCLUDE)
 else()
   list(APPEND not_installed
-       REGEX "framework/(autograd|data|optim|metrics)$" EXCLUDE
+       REGEX "framework/(autograd|data|distributed|optim|metrics)$" EXCLUDE
        REGEX "framework/core/(array|random|splitmix64)\\.hpp$" EXCLUDE
        REGEX "framework/kernels/float$" EXCLUDE)
 endif()
@@ -38,6 +39,10 @@ endfunction()
 quantrain_install(quantrainRuntimeTargets runtime runtime)
 if(QUANTRAIN_TRAINING)
   quantrain_install(quantrainTargets training framework layers quant)
+endif()
+if(QUANTRAIN_MPI)
+  list(APPEND QUANTRAIN_COMPONENTS mpi)
+  quantrain_install(quantrainMpiTargets training mpi)
 endif()
 install(DIRECTORY ${folders}
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/quantrain

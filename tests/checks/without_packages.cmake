@@ -8,7 +8,7 @@ function(configure status output)
   file(REMOVE_RECURSE ${WORK})
   execute_process(COMMAND ${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK} -G ${GENERATOR} -D CMAKE_CXX_COMPILER=${COMPILER}
                           -D CMAKE_DISABLE_FIND_PACKAGE_Catch2=ON -D CMAKE_DISABLE_FIND_PACKAGE_CLI11=ON
-                          -D CMAKE_DISABLE_FIND_PACKAGE_PNG=ON
+                          -D CMAKE_DISABLE_FIND_PACKAGE_PNG=ON -D CMAKE_DISABLE_FIND_PACKAGE_MPI=ON
                           -D CMAKE_DISABLE_FIND_PACKAGE_kissfft=ON ${ARGN}
                   RESULT_VARIABLE result OUTPUT_VARIABLE text ERROR_VARIABLE text)
   string(REGEX REPLACE "[ \n]+" " " text "${text}")
@@ -18,7 +18,7 @@ endfunction()
 
 configure(status output)
 if(NOT status EQUAL 0)
-  message(FATAL_ERROR "without Catch2, CLI11, libpng and kissfft the project cannot be configured:\n${output}")
+  message(FATAL_ERROR "without Catch2, CLI11, libpng, MPI and kissfft the project cannot be configured:\n${output}")
 endif()
 foreach(part tests examples tools)
   if(EXISTS ${WORK}/${part}/cmake_install.cmake)
@@ -38,6 +38,7 @@ refused(QUANTRAIN_TESTS Catch2)
 refused(QUANTRAIN_EXAMPLES CLI11)
 refused(QUANTRAIN_PROGRAM CLI11)
 refused(QUANTRAIN_PNG PNG)
+refused(QUANTRAIN_MPI MPI)
 # The audio examples are built only with the other examples, which need CLI11. So CLI11 is not missing here.
 refused(QUANTRAIN_AUDIO kissfft -D QUANTRAIN_EXAMPLES=ON -D CMAKE_DISABLE_FIND_PACKAGE_CLI11=OFF)
 file(REMOVE_RECURSE ${WORK})

@@ -4,7 +4,7 @@ get_filename_component(SOURCE_PATH ${CURRENT_PORT_DIR}/../../.. ABSOLUTE)
 vcpkg_check_features(OUT_FEATURE_OPTIONS options FEATURES training QUANTRAIN_TRAINING images QUANTRAIN_PNG)
 vcpkg_cmake_configure(
   SOURCE_PATH ${SOURCE_PATH}
-  OPTIONS ${options} -DQUANTRAIN_TESTS=OFF -DQUANTRAIN_EXAMPLES=OFF -DQUANTRAIN_PROGRAM=OFF
+  OPTIONS ${options} -DQUANTRAIN_TESTS=OFF -DQUANTRAIN_EXAMPLES=OFF -DQUANTRAIN_PROGRAM=OFF -DQUANTRAIN_MPI=OFF
 )
 vcpkg_cmake_install()
 vcpkg_cmake_config_fixup(CONFIG_PATH lib/cmake/quantrain)

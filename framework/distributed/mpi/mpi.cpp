@@ -1,0 +1,313 @@
+#include "framework/distributed/mpi/mpi.hpp"
+
+// The C++ interface, which MPI itself has removed, is not needed.
+#define OMPI_SKIP_MPICXX 1
+#define MPICH_SKIP_MPICXX 1
+#include <mpi.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <limits>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "framework/distributed/mpi/lifeline.hpp"
+
+namespace quantrain {
+namespace {
+
+constexpr const char* kWhere = "ranks";
+// MPI counts in int, and in total over all ranks.
+constexpr int64_t kMostAtOnce = std::numeric_limits<int>::max();
+constexpr auto kGrace = std::chrono::seconds(5);  // for the program to notice a death
+constexpr auto kForwarding =
+    std::chrono::milliseconds(300);  // a launcher forwards what was printed
+
+std::atomic<bool> exists = false;
+
+std::string error_text(int code) {
+  char text[MPI_MAX_ERROR_STRING] = {};
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  return {text, static_cast<size_t>(length)};
+}
+
+void check_mpi(int code) {
+  if (code != MPI_SUCCESS) throw DistributedError(kWhere, "MPI: ", error_text(code));
+}
+
+void append(Communicator::Bytes& to, const void* from, size_t n) {
+  const auto* const bytes = static_cast<const uint8_t*>(from);
+  to.insert(to.end(), bytes, bytes + n);
+}
+
+/// Where bytes [begin, begin + chunk) of each rank's are in one buffer.
+struct Layout {
+  std::vector<int> counts;
+  std::vector<int> places;
+  int total = 0;
+
+  Layout(const std::vector<int64_t>& sizes, int64_t begin, int64_t chunk) {
+    for (const int64_t size : sizes) {
+      counts.push_back(static_cast<int>(std::clamp<int64_t>(size - begin, 0, chunk)));
+      places.push_back(total);
+      total += counts.back();
+    }
+  }
+  void take(const Communicator::Bytes& buffer, std::vector<Communicator::Bytes>& all) const {
+    for (size_t r = 0; r < all.size(); ++r)
+      append(all[r], buffer.data() + places[r], static_cast<size_t>(counts[r]));
+  }
+};
+
+}  // namespace
+
+struct MpiRanks::State {
+  MPI_Comm comm = MPI_COMM_NULL;
+  bool owns_mpi = false;
+  int rank = 0;
+  int size = 1;
+  int exceptions = 0;  // in flight when the object was made
+  std::vector<std::string> names;
+  std::unique_ptr<Lifeline> lifeline;
+  std::mutex mutex;                   // of the line
+  std::string line;                   // remember()
+  std::atomic<bool> noticed = false;  // the program knows that a rank died
+
+  std::string with_line(const std::string& text) {
+    const std::lock_guard lock(mutex);
+    return text + (line.empty() ? "" : "; " + line);
+  }
+
+  /// In the lifeline's thread. Launchers end the other processes soon, so it says it at once.
+  void on_death(int64_t dead) {
+    const bool says = rank == (dead == 0 ? 1 : 0);
+    if (says) {
+      const std::string text =
+          with_line("quantrain: " + names[static_cast<size_t>(dead)] + " died") + "\n";
+      static_cast<void>(!::write(STDERR_FILENO, text.data(), text.size()));
+    }
+    const auto end = std::chrono::steady_clock::now() + kGrace;
+    while (!noticed && std::chrono::steady_clock::now() < end)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    if (!noticed) std::_Exit(EXIT_FAILURE);
+  }
+};
+
+bool MpiRanks::is_launched() {
+  for (const char* const name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK"}) {
+    if (std::getenv(name) != nullptr) return true;
+  }
+  return false;
+}
+
+MpiRanks::MpiRanks() : state_(std::make_unique<State>()) {
+  if (exists.exchange(true)) throw DistributedError(kWhere, "there is an MpiRanks already");
+  State& s = *state_;
+  s.exceptions = std::uncaught_exceptions();
+  int started = 0;
+  MPI_Initialized(&started);
+  if (started == 0) {
+    int provided = 0;
+    check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided));
+    s.owns_mpi = true;
+  }
+  check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &s.comm));
+  MPI_Comm_set_errhandler(s.comm, MPI_ERRORS_RETURN);
+  MPI_Comm_rank(s.comm, &s.rank);
+  MPI_Comm_size(s.comm, &s.size);
+  const std::string own = "rank " + std::to_string(s.rank) + " (process " +
+                          std::to_string(::getpid()) + " on " + Lifeline::host_name() + ")";
+  s.names.assign(static_cast<size_t>(s.size), "");
+  std::vector<Bytes> names = gather_bytes(Bytes(own.begin(), own.end()));
+  for (size_t r = 0; r < names.size(); ++r) s.names[r].assign(names[r].begin(), names[r].end());
+  if (s.size == 1) return;
+
+  s.lifeline = std::make_unique<Lifeline>(
+      s.rank, s.size, [state = state_.get()](int64_t dead) { state->on_death(dead); });
+  Lifeline::Address address;
+  Bytes sent;
+  if (s.rank == 0) {
+    address = s.lifeline->listen();
+    append(sent, &address.port, sizeof address.port);
+    append(sent, &address.token, sizeof address.token);
+    append(sent, address.host.c_str(), address.host.size() + 1);
+    for (const std::string& number : address.addresses)
+      append(sent, number.c_str(), number.size() + 1);
+  }
+  const Bytes all = gather_bytes(sent)[0];
+  if (s.rank == 0) {
+    const int64_t lacking = s.lifeline->accept();
+    if (lacking > 0)
+      std::fprintf(stderr,
+                   "quantrain: %lld ranks could not connect to rank 0, so their death may go "
+                   "unnoticed\n",
+                   static_cast<long long>(lacking));
+  } else {
+    std::copy_n(all.data(), sizeof address.port, reinterpret_cast<uint8_t*>(&address.port));
+    std::copy_n(all.data() + sizeof address.port,
+                sizeof address.token,
+                reinterpret_cast<uint8_t*>(&address.token));
+    std::vector<std::string> words(1);
+    for (size_t i = sizeof address.port + sizeof address.token; i < all.size(); ++i) {
+      if (all[i] == 0) {
+        words.emplace_back();
+      } else {
+        words.back() += static_cast<char>(all[i]);
+      }
+    }
+    address.host = words[0];
+    address.addresses.assign(words.begin() + 1, words.end() - 1);
+    s.lifeline->connect(address);
+  }
+  s.lifeline->watch();
+}
+
+MpiRanks::~MpiRanks() {
+  State& s = *state_;
+  if (std::uncaught_exceptions() > s.exceptions)
+    fail("an exception ended the scope of its MpiRanks");
+  // After the last call that all made, another rank's fail() may wait.
+  if (!failed()) {
+    try {
+      barrier();
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "quantrain: %s\n", error.what());
+    }
+  }
+  s.noticed = true;
+  if (s.lifeline && s.lifeline->dead() >= 0) {
+    std::fflush(nullptr);
+    std::this_thread::sleep_for(kForwarding);
+    MPI_Abort(s.comm, EXIT_FAILURE);
+    std::_Exit(EXIT_FAILURE);
+  }
+  s.lifeline.reset();
+  MPI_Comm_free(&s.comm);
+  if (s.owns_mpi) MPI_Finalize();
+  exists = false;
+}
+
+int64_t MpiRanks::rank() const { return state_->rank; }
+int64_t MpiRanks::size() const { return state_->size; }
+std::string MpiRanks::name(int64_t rank) const { return state_->names[static_cast<size_t>(rank)]; }
+
+void MpiRanks::remember(const std::string& line) {
+  Communicator::remember(line);
+  const std::lock_guard lock(state_->mutex);
+  state_->line = line;
+}
+
+namespace {
+
+/// Waits for a request. Ranks that share a core leave it to the others. Returns MPI's code, or
+/// nothing if a rank died.
+std::optional<int> wait_for(MPI_Request& request, const Lifeline* lifeline) {
+  const auto start = std::chrono::steady_clock::now();
+  for (;;) {
+    int done = 0;
+    const int code = MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+    if (code != MPI_SUCCESS || done != 0) return code;
+    if (lifeline != nullptr && lifeline->dead() >= 0) return std::nullopt;
+    const auto waited = std::chrono::steady_clock::now() - start;
+    if (waited < std::chrono::microseconds(200)) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(
+          std::chrono::microseconds(waited < std::chrono::milliseconds(20) ? 20 : 200));
+    }
+  }
+}
+
+}  // namespace
+
+void MpiRanks::finish(void* request) {
+  State& s = *state_;
+  const std::optional<int> code = wait_for(*static_cast<MPI_Request*>(request), s.lifeline.get());
+  if (code == MPI_SUCCESS) return;
+  // If MPI notices a death first, the lifeline soon knows whose it is.
+  for (int i = 0; s.lifeline && s.lifeline->dead() < 0 && i < 100; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  const int64_t dead = s.lifeline ? s.lifeline->dead() : -1;
+  s.noticed = true;
+  give_up(dead >= 0 ? name(dead) + " died" : "MPI: " + error_text(code.value_or(MPI_ERR_OTHER)));
+}
+
+// The sizes go first. What MPI cannot count in int goes in several rounds.
+std::vector<Communicator::Bytes> MpiRanks::gather_bytes(std::span<const uint8_t> own) {
+  State& s = *state_;
+  const auto ranks = static_cast<size_t>(s.size);
+  const int64_t size = std::ssize(own);
+  std::vector<int64_t> sizes(ranks);
+  MPI_Request request = MPI_REQUEST_NULL;
+  check_mpi(MPI_Iallgather(&size, 1, MPI_INT64_T, sizes.data(), 1, MPI_INT64_T, s.comm, &request));
+  finish(&request);
+  const int64_t most = *std::max_element(sizes.begin(), sizes.end());
+  const int64_t chunk = kMostAtOnce / s.size;
+  std::vector<Bytes> all(ranks);
+  for (int64_t begin = 0; begin < most; begin += chunk) {
+    const Layout to(sizes, begin, chunk);
+    Bytes buffer(static_cast<size_t>(to.total));
+    check_mpi(MPI_Iallgatherv(own.data() + std::min(begin, size),
+                              to.counts[static_cast<size_t>(s.rank)],
+                              MPI_BYTE,
+                              buffer.data(),
+                              to.counts.data(),
+                              to.places.data(),
+                              MPI_BYTE,
+                              s.comm,
+                              &request));
+    finish(&request);
+    to.take(buffer, all);
+  }
+  return all;
+}
+
+std::vector<Communicator::Bytes> MpiRanks::exchange_bytes(const std::vector<Bytes>& parts) {
+  State& s = *state_;
+  const auto ranks = static_cast<size_t>(s.size);
+  std::vector<int64_t> sent;
+  for (const Bytes& part : parts) sent.push_back(std::ssize(part));
+  std::vector<int64_t> sizes(ranks);
+  MPI_Request request = MPI_REQUEST_NULL;
+  check_mpi(
+      MPI_Ialltoall(sent.data(), 1, MPI_INT64_T, sizes.data(), 1, MPI_INT64_T, s.comm, &request));
+  finish(&request);
+  const int64_t own = *std::max_element(sent.begin(), sent.end());
+  int64_t most = 0;  // of all ranks, which make the same number of rounds
+  check_mpi(MPI_Iallreduce(&own, &most, 1, MPI_INT64_T, MPI_MAX, s.comm, &request));
+  finish(&request);
+  const int64_t chunk = kMostAtOnce / s.size;
+  std::vector<Bytes> all(ranks);
+  for (int64_t begin = 0; begin < most; begin += chunk) {
+    const Layout from(sent, begin, chunk);
+    const Layout to(sizes, begin, chunk);
+    Bytes out;
+    for (size_t r = 0; r < ranks; ++r) {
+      if (from.counts[r] > 0)
+        append(out, parts[r].data() + begin, static_cast<size_t>(from.counts[r]));
+    }
+    Bytes in(static_cast<size_t>(to.total));
+    check_mpi(MPI_Ialltoallv(out.data(),
+                             from.counts.data(),
+                             from.places.data(),
+                             MPI_BYTE,
+                             in.data(),
+                             to.counts.data(),
+                             to.places.data(),
+                             MPI_BYTE,
+                             s.comm,
+                             &request));
+    finish(&request);
+    to.take(in, all);
+  }
+  return all;
+}
+
+}  // namespace quantrain
