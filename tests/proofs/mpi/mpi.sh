@@ -1,0 +1,145 @@
+#!/bin/bash
+# scripts/prove mpi [--kills N] [--programs "NAME..."] [--ranks "N..."] [--limit N] [--data FOLDER] [--mpi "NAME..."]:
+# trains the examples on ranks of MPI. Shows that 1, 2, 3, 5 and 8 ranks give the bytes of one process without MPI: the
+# float states, the QAT states and the integer model, with 8 and 4 bits, with Open MPI and with MPICH. Kills (SIGKILL) a
+# random rank at a random moment, and shows that all ranks end within seconds and name the dead one, and that runs that
+# are resumed on another number of ranks end with the same bytes. Prints the time of a step and the bytes that a rank
+# sends, for each number of ranks.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
+source "$root/scripts/packages"
+kills=100 programs="mnist_mlp mnist_cnn mnist_bncnn mnist_resnet" counts="1 2 3 5 8" limit=2000 data=() mpis="openmpi mpich"
+while [[ $# -gt 0 ]]; do
+  case $1 in
+    --kills) kills=$2 ;;
+    --programs) programs=$2 ;;
+    --ranks) counts=$2 ;;
+    --limit) limit=$2 ;;
+    --data) data=(--data "$2") ;;
+    --mpi) mpis=$2 ;;
+    *) echo "unknown: $1"; exit 2 ;;
+  esac
+  shift 2
+done
+need_packages "${build_packages[@]}" "${demo_packages[@]}" "${mpi_packages[@]}" libmpich-dev mpich
+# In containers everybody is root, and there may be fewer cores than ranks.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+
+for mpi in $mpis; do
+  # The build of the other one differs in the library quantrain_mpi alone.
+  cmake -S "$root" -B "$root/build/mpi-$mpi" -G Ninja -D CMAKE_BUILD_TYPE=Release -D QUANTRAIN_EXAMPLES=ON \
+        -D QUANTRAIN_TESTS=OFF -D QUANTRAIN_MPI=ON -D QUANTRAIN_PROGRAM=OFF \
+        -D MPI_CXX_COMPILER="$(command -v "mpicxx.$mpi")" -D MPIEXEC_EXECUTABLE="$(command -v "mpirun.$mpi")" >/dev/null
+  # shellcheck disable=SC2086
+  cmake --build "$root/build/mpi-$mpi" --target $programs mnist_bncnn >/dev/null
+done
+
+# train MPI RANKS PROGRAM BITS FOLDER [FLAG...]: with 0 ranks, without a launcher. One thread in each rank.
+train() {
+  local mpi=$1 ranks=$2 program=$3 bits=$4 folder=$5 launcher=()
+  if [[ $ranks -gt 0 ]]; then launcher=("mpirun.$mpi" -n "$ranks"); fi
+  mkdir -p "$folder"
+  exec "${launcher[@]}" "$root/build/mpi-$mpi/examples/$program" "${data[@]}" --limit "$limit" --epochs 1 --qat-epochs 1 \
+       --timing-calls 1 --seed 5 --threads 1 --shards 8 --weight-bits "$bits" --activation-bits "$bits" \
+       --checkpoint "$folder/checkpoints" --save "$folder/model" --report "$folder/report" "${@:6}"
+}
+# tensors FOLDER: the data of the folder's last safetensors file, without the header, which says how long the run took.
+tensors() {
+  local file header
+  file=$1/$(ls "$1" | tail -1)
+  header=$(od -An -t u8 -N 8 "$file" | tr -d ' ')
+  tail -c +$((9 + header)) "$file"
+}
+# equal_ends A B: whether two runs ended with the same model and the same states of network and optimizer.
+equal_ends() {
+  local stage
+  cmp -s "$1/model" "$2/model" || return 1
+  for stage in float QAT; do
+    cmp -s <(tensors "$1/checkpoints/$stage") <(tensors "$2/checkpoints/$stage") || return 1
+  done
+}
+
+first_mpi=${mpis%% *}
+for program in $programs; do
+  for bits in 8 4; do
+    alone=$work/$program-$bits
+    (train "$first_mpi" 0 "$program" "$bits" "$alone") >"$work/log" 2>&1 || { tail -5 "$work/log"; exit 1; }
+    for mpi in $mpis; do
+      for ranks in $counts; do
+        folder=$work/ranks
+        rm -rf "$folder"
+        if ! (train "$mpi" "$ranks" "$program" "$bits" "$folder") >"$work/log" 2>&1; then
+          tail -5 "$work/log"
+          result=failed failures=$((failures + 1))
+        elif equal_ends "$alone" "$folder"; then
+          result=equal
+        else
+          result=different failures=$((failures + 1))
+        fi
+        step=$(awk -v limit="$limit" '/"seconds_per_epoch"/ { gsub(/[^0-9.e-]/, " "); if (!n++) printf "%.2f", $1 * 1000 * 64 / limit }' \
+               <(tr -d '\n' <"$folder/report" | sed 's/"seconds_per_epoch"/\n&/g') || true)
+        sent=$(sed -n 's/^rank 0 of .* sent \([0-9]*\) bytes.*/\1/p' "$work/log")
+        steps=$((2 * ((limit + 63) / 64)))
+        echo "$program, $bits bits, $mpi, $ranks ranks: $result; $step ms a step in float, $((${sent:-0} / steps)) bytes a step"
+      done
+    done
+  done
+done
+
+# Kills. Of each run, one rank is killed at a random moment; then it is resumed on another number of ranks, and killed
+# again, until it ends.
+program=mnist_bncnn
+whole=$work/whole
+begin=$(date +%s%N)
+(train "$first_mpi" 0 "$program" 4 "$whole" --checkpoint-every 3) >"$work/log" 2>&1
+took=$((($(date +%s%N) - begin) / 1000000 + 1500))
+RANDOM=1
+killed=0 named=0 equal=0 runs=0 slowest=0
+while [[ $killed -lt $kills ]]; do
+  folder=$work/run
+  rm -rf "$folder"
+  runs=$((runs + 1))
+  for ((ended = 0; ended == 0; )); do
+    read -ra all <<<"$mpis"
+    mpi=${all[RANDOM % ${#all[@]}]} ranks=$((2 + RANDOM % 4))
+    (train "$mpi" "$ranks" "$program" 4 "$folder" --checkpoint-every 3 --resume) >"$work/log" 2>&1 &
+    launcher=$!
+    pause=$((RANDOM * took / 32768))
+    sleep "$(printf '%d.%03d' $((pause / 1000)) $((pause % 1000)))"
+    # The ranks are the descendants of the launcher that run the program.
+    mapfile -t processes < <(ps -e -o pid=,comm=,args= | awk -v program="$program" -v folder="$folder" \
+      '$2 == program && index($0, folder) { print $1 }')
+    if [[ ${#processes[@]} -gt 0 ]] && kill -KILL "${processes[RANDOM % ${#processes[@]}]}" 2>/dev/null; then
+      killed=$((killed + 1)) begin=$(date +%s%N)
+      for ((waited = 0; waited < 300; ++waited)); do
+        kill -0 "$launcher" 2>/dev/null || break
+        sleep 0.1
+      done
+      if kill -0 "$launcher" 2>/dev/null; then
+        echo "run $runs hangs after a kill"
+        failures=$((failures + 1))
+        kill -KILL "$launcher" "${processes[@]}" 2>/dev/null || true
+      fi
+      ms=$((($(date +%s%N) - begin) / 1000000))
+      if [[ $ms -gt $slowest ]]; then slowest=$ms; fi
+      if grep -q "died" "$work/log"; then named=$((named + 1)); fi
+      wait "$launcher" 2>/dev/null && ended=1
+    else
+      status=0
+      wait "$launcher" 2>/dev/null || status=$?
+      if [[ $status -eq 0 ]]; then ended=1; fi
+    fi
+  done
+  if equal_ends "$whole" "$folder"; then
+    equal=$((equal + 1))
+  else
+    echo "run $runs differs"
+    failures=$((failures + 1))
+  fi
+done
+echo "$killed ranks killed in $runs runs: $equal runs equal; all ranks ended within $slowest ms; the dead one was named $named times"
+[[ $failures -eq 0 ]]
