@@ -38,7 +38,7 @@ if(NOT QUANTRAIN_SANITIZE)
   set_tests_properties(format c99_core PROPERTIES SKIP_REGULAR_EXPRESSION "^SKIPPED")
 endif()
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-  add_test(NAME kernel_symbols COMMAND ${CMAKE_COMMAND} -D NM=${CMAKE_NM}
+  add_test(NAME kernel_symbols COMMAND ${CMAKE_COMMAND} -D NM=${CMAKE_NM} -D AR=${CMAKE_AR} -D OBJDUMP=${CMAKE_OBJDUMP}
                                        -D FLOATS=$<TARGET_FILE:quantrain_framework>
                                        -D INTEGERS=$<TARGET_FILE:quantrain_runtime>
                                        -D ISAS=${PROJECT_BINARY_DIR}/framework/isas.cmake

@@ -5,6 +5,9 @@
 #include <cstdlib>
 #include <iterator>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 #if defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
 #endif
@@ -18,6 +21,14 @@ namespace {
 constexpr bool kX86 = true;
 constexpr bool kAvx512 = QUANTRAIN_AVX512;
 bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+/// Compilers know this feature by name only since GCC 11 and Clang 17.
+bool has_avxvnni() {
+  unsigned eax = 0;
+  unsigned ebx = 0;
+  unsigned ecx = 0;
+  unsigned edx = 0;
+  return has_avx2() && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) != 0 && (eax & 1u << 4) != 0;
+}
 bool has_avx512bw() {
   return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512cd") &&
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
@@ -28,6 +39,7 @@ bool has_avx512vnni() { return has_avx512bw() && __builtin_cpu_supports("avx512v
 constexpr bool kX86 = false;
 constexpr bool kAvx512 = false;
 bool has_avx2() { return false; }
+bool has_avxvnni() { return false; }
 bool has_avx512bw() { return false; }
 bool has_avx512vnni() { return false; }
 #endif
@@ -55,6 +67,7 @@ constexpr Row kRows[] = {
     {Isa::kReference, "reference", true, always},
     {Isa::kSse2, "sse2", kX86, always},
     {Isa::kAvx2, "avx2", kX86, has_avx2},
+    {Isa::kAvxVnni, "avxvnni", kX86, has_avxvnni},
     {Isa::kAvx512Bw, "avx512bw", kAvx512, has_avx512bw},
     {Isa::kAvx512Vnni, "avx512vnni", kAvx512, has_avx512vnni},
     {Isa::kNeon64, "neon64", kArm64, always},
@@ -102,7 +115,9 @@ Isa isa_from_name(std::string_view name) {
   for (const Row& row : kRows) {
     if (row.name == name) return row.isa;
   }
-  throw DataError("isa", "unknown instruction set \"", name, "\"");
+  std::string known;
+  for (const Row& row : kRows) known.append(known.empty() ? "" : ", ").append(row.name);
+  throw DataError("isa", "unknown instruction set \"", name, "\": there are ", known);
 }
 
 bool is_built(Isa isa) {

@@ -12,6 +12,7 @@ enum class Isa {
   kReference,
   kSse2,
   kAvx2,
+  kAvxVnni,
   kAvx512Bw,
   kAvx512Vnni,
   kNeon64,
@@ -22,15 +23,16 @@ enum class Isa {
 inline constexpr Isa kAllIsas[] = {Isa::kReference,
                                    Isa::kSse2,
                                    Isa::kAvx2,
+                                   Isa::kAvxVnni,
                                    Isa::kAvx512Bw,
                                    Isa::kAvx512Vnni,
                                    Isa::kNeon64,
                                    Isa::kNeon64Dot,
                                    Isa::kNeon64I8mm};
 
-/// "reference", "sse2", "avx2" (with FMA), "avx512bw", "avx512vnni"; on 64-bit Arm "neon64",
-/// "neon64dot" (with dot products of signed bytes) and "neon64i8mm" (also with products of matrices
-/// of unsigned by signed bytes).
+/// "reference", "sse2", "avx2" (with FMA), "avxvnni" (AVX2 with dot products of bytes), "avx512bw",
+/// "avx512vnni"; on 64-bit Arm "neon64", "neon64dot" (with dot products of signed bytes) and
+/// "neon64i8mm" (also with products of matrices of unsigned by signed bytes).
 std::string_view isa_name(Isa isa);
 /// Throws: DataError if no instruction set has this name.
 Isa isa_from_name(std::string_view name);

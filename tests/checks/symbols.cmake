@@ -8,6 +8,7 @@ include(${ISAS})  # sets float_isas and integer_isas: the files of kernels/arch/
 # For each file of kernels/arch/, a text that the names of its functions must contain.
 set(arch_sse2 "xsimd::sse2")
 set(arch_avx2 "xsimd::fma3<xsimd::avx2>")
+set(arch_avxvnni "AvxVnni")
 set(arch_avx512bw "xsimd::avx512bw")
 set(arch_avx512vnni "Avx512Vnni")
 set(arch_neon64 "")  # matches every name, because every 64-bit Arm CPU can run the functions of neon64.cpp
@@ -63,6 +64,20 @@ function(check library kind isas)
   endif()
   set(bad ${bad} PARENT_SCOPE)
 endfunction()
+
+# AVX-VNNI's dot product has a VEX form and an EVEX form, which CPUs without AVX-512 lack. In 64-bit code, byte c4
+# starts a VEX instruction of this kind, and byte 62 an EVEX instruction.
+if("avxvnni" IN_LIST integer_isas)
+  get_filename_component(object ${ISAS} DIRECTORY)
+  set(object ${object}/avxvnni.o)
+  execute_process(COMMAND ${AR} p ${INTEGERS} avxvnni.cpp.o OUTPUT_FILE ${object} COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND ${OBJDUMP} -d ${object} OUTPUT_VARIABLE code COMMAND_ERROR_IS_FATAL ANY)
+  string(REGEX MATCHALL "\tc4 [0-9a-f]+ [0-9a-f]+ 50 [^\n]*vpdpbusd[^\n]*%ymm" products "${code}")
+  list(LENGTH products count)
+  if(count LESS 20 OR code MATCHES ":\t62 |%zmm|%k[1-7]")
+    message(FATAL_ERROR "avxvnni.cpp.o has ${count} dot products in VEX form, or an instruction of AVX-512")
+  endif()
+endif()
 
 check(${FLOATS} Float "${float_isas}")
 check(${INTEGERS} Integer "${integer_isas}")

@@ -22,6 +22,7 @@ constexpr Tables<FloatTable> kTables = [] {
 #if defined(__x86_64__)
   tables.set(Isa::kSse2, kSse2FloatKernels);
   tables.set(Isa::kAvx2, kAvx2FloatKernels);
+  tables.set(Isa::kAvxVnni, kAvx2FloatKernels);
 #if QUANTRAIN_AVX512
   tables.set(Isa::kAvx512Bw, kAvx512BwFloatKernels);
   tables.set(Isa::kAvx512Vnni, kAvx512BwFloatKernels);

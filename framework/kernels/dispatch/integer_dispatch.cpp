@@ -7,6 +7,7 @@ extern const IntegerTable kReferenceIntegerKernels;
 #if defined(__x86_64__)
 extern const IntegerTable kSse2IntegerKernels;
 extern const IntegerTable kAvx2IntegerKernels;
+extern const IntegerTable kAvxVnniIntegerKernels;
 #if QUANTRAIN_AVX512
 extern const IntegerTable kAvx512BwIntegerKernels;
 extern const IntegerTable kAvx512VnniIntegerKernels;
@@ -25,6 +26,7 @@ constexpr Tables<IntegerTable> kTables = [] {
 #if defined(__x86_64__)
   tables.set(Isa::kSse2, kSse2IntegerKernels);
   tables.set(Isa::kAvx2, kAvx2IntegerKernels);
+  tables.set(Isa::kAvxVnni, kAvxVnniIntegerKernels);
 #if QUANTRAIN_AVX512
   tables.set(Isa::kAvx512Bw, kAvx512BwIntegerKernels);
   tables.set(Isa::kAvx512Vnni, kAvx512VnniIntegerKernels);

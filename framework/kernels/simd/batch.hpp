@@ -10,6 +10,12 @@
 
 namespace quantrain::kernels::simd {
 
+#if defined(__AVXVNNI__)
+/// AVX2 and FMA with the dot products of AVX-VNNI; every other operation is that of avx2.
+struct AvxVnni : xsimd::fma3<xsimd::avx2> {
+  static constexpr const char* name() noexcept { return "avxvnni"; }
+};
+#endif
 #if defined(__AVX512VNNI__)
 /// AVX-512 BW with the dot products of VNNI; every other operation is that of avx512bw.
 struct Avx512Vnni : xsimd::avx512bw {

@@ -167,5 +167,18 @@ struct Ints<xsimd::fma3<xsimd::avx2>> : AnyInts<xsimd::fma3<xsimd::avx2>> {
     return _mm256_add_epi32(acc, _mm256_madd_epi16(x, w));
   }
 };
+#if defined(__AVXVNNI__)
+template <>
+struct Ints<AvxVnni> : Ints<xsimd::fma3<xsimd::avx2>> {
+  /// A product waits 5 cycles for the one before it, and two start in each.
+  static constexpr int rows(int v) { return v == 1 ? 8 : v == 2 ? 6 : 4; }
+  static constexpr bool kPairs = false;
+  static constexpr int kSteps = 1;
+  static QUANTRAIN_INLINE Int part(Int quad, int) { return quad; }
+  static QUANTRAIN_INLINE Int dot(Int acc, Int x, Int w) {
+    return _mm256_dpbusd_avx_epi32(acc, x, w);
+  }
+};
+#endif
 
 }  // namespace quantrain::kernels::simd
