@@ -172,6 +172,7 @@ void print_tables(const Results& results, const DeployedNetworks& deployed) {
 
 int main(int argc, char** argv) {
   using namespace quantrain::benchmarks;
+  if (!take_threads(argc, argv)) return 2;
   DeployedNetworks deployed;
   for (const Network& network : networks()) deployed.push_back(std::make_shared<Deployed>(network));
   add_benchmarks(deployed);

@@ -266,6 +266,7 @@ void print_family(const std::string& family, const Problems& problems, const Res
 
 int main(int argc, char** argv) {
   using namespace quantrain::benchmarks;
+  if (!take_threads(argc, argv)) return 2;
   const Problems problems = all_problems();
   add_benchmarks(problems);
   return run(argc, argv, [&](const Results& results) {

@@ -1,12 +1,14 @@
 #include "benchmarks/results.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
-#include <thread>
+#include <string_view>
 
 #include "benchmarks/implementations.hpp"
 #include "framework/core/cpu.hpp"
+#include "framework/core/processors.hpp"
 
 namespace quantrain::benchmarks {
 namespace {
@@ -95,9 +97,38 @@ double Results::seconds(const std::string& name) const {
   return entry == samples_.end() ? 0.0 : median(entry->second.seconds);
 }
 
+namespace {
+std::vector<int> chosen_counts;
+}  // namespace
+
 std::vector<int> thread_counts() {
-  const int all = static_cast<int>(std::thread::hardware_concurrency());
+  if (!chosen_counts.empty()) return chosen_counts;
+  const int all = usable_processors();
   return all > 1 ? std::vector<int>{1, all} : std::vector<int>{1};
+}
+
+bool take_threads(int& argc, char** argv) {
+  int kept = 1;
+  for (int i = 1; i < argc; ++i) {
+    if (std::string_view(argv[i]) != "--threads") {
+      argv[kept++] = argv[i];
+      continue;
+    }
+    const std::string_view list = ++i < argc ? argv[i] : "";
+    for (size_t at = 0; at <= list.size();) {
+      const size_t end = std::min(list.find(',', at), list.size());
+      int count = 0;
+      const auto [stopped, problem] = std::from_chars(list.data() + at, list.data() + end, count);
+      if (problem != std::errc() || stopped != list.data() + end || count < 1 || count > 1024) {
+        std::fprintf(stderr, "--threads: write numbers from 1 to 1024, as 1,2,4\n");
+        return false;
+      }
+      chosen_counts.push_back(count);
+      at = end + 1;
+    }
+  }
+  argc = kept;
+  return true;
 }
 
 std::string threads_part(int threads) { return "threads:" + std::to_string(threads); }

@@ -30,8 +30,11 @@ class Results {
   std::map<std::string, Samples> samples_;
 };
 
-/// The thread counts to measure: 1 and the number of hardware threads.
+/// The thread counts to measure: those of take_threads(), or 1 and usable_processors().
 std::vector<int> thread_counts();
+/// Takes "--threads 1,2,4" out of the command line. False, after a line on standard error, if the
+/// numbers cannot be read.
+bool take_threads(int& argc, char** argv);
 
 /// Joins the parts of a benchmark's name with slashes.
 template <class... Parts>

@@ -240,6 +240,7 @@ void print_tables(const Results& results, const std::vector<Usage>& usages) {
 
 int main(int argc, char** argv) {
   using namespace quantrain::benchmarks;
+  if (!take_threads(argc, argv)) return 2;
   std::vector<Usage> usages;
   for (const Network& network : networks()) {
     for (const char* mode : kModes) {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "framework/core/error.hpp"
+#include "framework/core/processors.hpp"
 
 // Debian's TBB is not instrumented, so the thread sanitizer does not see how TBB orders the start
 // and the end of a task. These two macros tell the sanitizer this order, for every loop of the
@@ -32,6 +33,7 @@ constexpr int kMostThreads = 1024;
 
 int requested_threads = 0;
 bool is_chosen = false;             // whether set_threads() was called
+bool is_default = false;            // whether requested_threads is what is usable
 thread_local int serial_loops = 0;  // living SerialLoops of this thread
 std::unique_ptr<tbb::task_arena> arena;
 // Allows TBB to start more threads than there are cores.
@@ -81,13 +83,17 @@ int granted(int n) {
   return count + 1;
 }
 
-/// Uses n threads; 0: those of TBB, unless the system refuses some of them.
+/// Uses n threads; 0: those of TBB, unless control groups grant less time, or the system refuses
+/// some of them.
 void use_threads(int n) {
   if (is_forked) {
     requested_threads = n;
     return;
   }
-  const int wanted = n > 0 ? n : tbb::this_task_arena::max_concurrency();
+  is_default = n == 0;
+  const int all = tbb::this_task_arena::max_concurrency();
+  if (is_default && usable_processors() < all) n = usable_processors();
+  const int wanted = n > 0 ? n : all;
   const int given = granted(wanted);
   if (given < wanted) n = given;
   requested_threads = n;
@@ -120,7 +126,9 @@ void set_threads(int n) {
 
 int threads() {
   if (is_forked || serial_loops > 0) return 1;
-  return requested_threads > 0 ? requested_threads : tbb::this_task_arena::max_concurrency();
+  const int own = tbb::this_task_arena::max_concurrency();
+  if (requested_threads == 0) return own;
+  return is_default ? std::min(requested_threads, own) : requested_threads;
 }
 
 SerialLoops::SerialLoops() { ++serial_loops; }
@@ -149,7 +157,9 @@ void run_blocks(int64_t blocks, void* context, BlockFunction function) {
   };
   const OnExit after_tasks([&] { QUANTRAIN_ACQUIRE(&end); });
   QUANTRAIN_RELEASE(&start);
-  arena ? arena->execute(loop) : loop();
+  // By default, a caller's arena with fewer threads is respected.
+  const bool fits = is_default && tbb::this_task_arena::max_concurrency() <= requested_threads;
+  arena && !fits ? arena->execute(loop) : loop();
 }
 
 }  // namespace detail

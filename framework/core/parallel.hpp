@@ -11,11 +11,11 @@ namespace quantrain {
 
 /// Sets the number of threads that quantrain uses, including the caller. With n = 1, no worker is
 /// started. Before the first call, and after set_threads(0), loops run in the caller's own TBB
-/// arena with all of its threads. If the system allows fewer threads, loops use those, and a line
-/// on standard error says so once. Must not be called while loops run, nor from inside a loop. In
-/// three cases loops run in the caller alone: if quantrain was built without threads
-/// (QUANTRAIN_THREADS=OFF), in a process that fork() made, because it has no workers, and while the
-/// caller has a SerialLoops.
+/// arena with all of its threads, but with no more than usable_processors(). If the system allows
+/// fewer threads, loops use those, and a line on standard error says so once. Must not be called
+/// while loops run, nor from inside a loop. In three cases loops run in the caller alone: if
+/// quantrain was built without threads (QUANTRAIN_THREADS=OFF), in a process that fork() made,
+/// because it has no workers, and while the caller has a SerialLoops.
 /// Throws: DataError if n is negative or above 1024, or is more than 1 in a build without threads.
 void set_threads(int n);
 int threads();

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "framework/core/processors.hpp"
 #include "tests/catch.hpp"
 #include "tests/framework/core/loops.hpp"
 
@@ -38,6 +39,13 @@ TEST_CASE("two threads run two blocks at the same time", "[core][parallel]") {
     met += changed.wait_for(lock, std::chrono::minutes(1), [&] { return running == 2; });
   });
   CHECK(met == 2);
+}
+
+TEST_CASE("by default, no more threads run than the process may use", "[core][parallel]") {
+  const DefaultThreads restore;
+  set_threads(0);
+  CHECK(threads() <= usable_processors());
+  CHECK(threads_of(1000).size() <= static_cast<size_t>(usable_processors()));
 }
 
 TEST_CASE("if no number of threads is set, a loop stays in the caller's arena",
