@@ -5,6 +5,7 @@
 
 #include "framework/core/error.hpp"
 #include "framework/integer/integer_model.hpp"
+#include "framework/io/metadata.hpp"
 
 int main() try {
   const auto model = quantrain::IntegerModel::load(std::string("model.safetensors"));
@@ -15,7 +16,8 @@ int main() try {
   std::fclose(file);
   int32_t best = 0;
   model.classify_pixels(image, {&best, 1});
-  std::printf("class %d of %s\n", best, model.metadata().at("classes").c_str());
+  const std::vector<std::string> classes = quantrain::metadata_names(model, "classes");
+  std::printf("class %d: %s\n", best, classes.at(static_cast<size_t>(best)).c_str());
   return 0;
 } catch (const quantrain::Error& error) {
   std::fprintf(stderr, "%s\n", error.what());

@@ -4,16 +4,19 @@
 #include <cmath>
 #include <concepts>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "framework/core/error.hpp"
 
-// Numbers in the metadata of files, which are texts: of models (IntegerModel::save) and of states
-// of networks (save).
+// Numbers and lists of names in the metadata of files, which are texts: of models
+// (IntegerModel::save) and of states of networks (save).
 //   model.save(path, {{"threshold", metadata_text(0.73f)}});
 //   const auto threshold = metadata_number<float>(IntegerModel::load(path), "threshold");
+//   const std::vector<std::string> classes = metadata_names(IntegerModel::load(path), "classes");
 namespace quantrain {
 
 template <class T>
@@ -63,6 +66,23 @@ Number metadata_number(const std::map<std::string, std::string>& metadata, std::
                     std::integral<Number> ? "a whole number" : "a number",
                     " in the range of its type");
   return value;
+}
+
+/// The names as a JSON list: ["cat", "dog"].
+std::string metadata_text(std::span<const std::string> names);
+
+/// The names that the metadata hold under `name`: a JSON list, or names between commas, as
+/// convert() wrote them before 0.2. None if there is no such name.
+std::vector<std::string> metadata_names(const std::map<std::string, std::string>& metadata,
+                                        std::string_view name);
+
+/// The same for what has metadata, such as an IntegerModel.
+template <class Model>
+requires requires(const Model& model) {
+  { model.metadata() } -> std::convertible_to<std::map<std::string, std::string>>;
+}
+std::vector<std::string> metadata_names(const Model& model, std::string_view name) {
+  return metadata_names(model.metadata(), name);
 }
 
 /// The same for what has metadata, such as an IntegerModel.

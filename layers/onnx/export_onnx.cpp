@@ -6,6 +6,7 @@
 #include "framework/core/error.hpp"
 #include "framework/core/file.hpp"
 #include "framework/core/version.hpp"
+#include "framework/io/metadata.hpp"
 #include "layers/onnx/exporter.hpp"
 #include "layers/onnx/writer.hpp"
 #include "layers/record_graph.hpp"
@@ -215,10 +216,8 @@ onnx::Model onnx_model(Network& net, const OnnxFloatOptions& options) {
   for (const NetworkInput& input : net.inputs()) names.inputs.push_back(input.name);
   onnx::Model model = onnx::model_of(net, net.example(), std::move(names), options);
   for (const auto& [key, text] : net.metadata()) model.metadata.emplace_back(key, text);
-  std::string classes;
-  for (const std::string& name : net.classes()) classes += (classes.empty() ? "" : ", ") + name;
-  if (!classes.empty() && !net.metadata().contains("classes"))
-    model.metadata.emplace_back("classes", classes);
+  if (!net.classes().empty() && !net.metadata().contains("classes"))
+    model.metadata.emplace_back("classes", metadata_text(net.classes()));
   return model;
 }
 

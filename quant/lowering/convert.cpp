@@ -9,6 +9,7 @@
 #include "framework/core/rounding.hpp"
 #include "framework/core/text_stream.hpp"
 #include "framework/core/text_table.hpp"
+#include "framework/io/metadata.hpp"
 #include "layers/dry_run.hpp"
 #include "layers/network/network.hpp"
 #include "quant/prepare/prepare.hpp"
@@ -38,19 +39,15 @@ Lowered lower_network(const char* where,
 
 // An operand that loses so many bits is worth a line. Of 8 bits, it keeps 5.
 constexpr double kManyBits = 3.0;
-
-std::string joined(const std::vector<std::string>& names) {
-  std::string list;
-  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
-  return list;
-}
+// Of many channels with few codes, the plan names those with the fewest.
+constexpr size_t kFewChannels = 5;
 
 // What a Network says about itself stays in its metadata.
 void describe(const Network& network, integer::Program& program) {
   program.metadata = network.metadata();
-  if (!network.classes().empty()) program.metadata["classes"] = joined(network.classes());
+  if (!network.classes().empty()) program.metadata["classes"] = metadata_text(network.classes());
   if (network.inputs().size() == 1 && !network.inputs()[0].feature_names.empty())
-    program.metadata["features"] = joined(network.inputs()[0].feature_names);
+    program.metadata["features"] = metadata_text(network.inputs()[0].feature_names);
 }
 
 std::string bits_text(int bits) { return bits == 0 ? "-" : std::to_string(bits); }
@@ -147,7 +144,12 @@ std::ostream& operator<<(std::ostream& stream, const Plan& plan) {
            << std::exp2(operand.lost_bits) << " times its own\n";
       stream << line.str();
     }
-    for (const ChannelCodes& channel : row.few_codes) {
+    std::vector<ChannelCodes> worst = row.few_codes;
+    std::stable_sort(worst.begin(), worst.end(), [](const ChannelCodes& a, const ChannelCodes& b) {
+      return a.codes < b.codes;
+    });
+    if (worst.size() > kFewChannels) worst.resize(kFewChannels);
+    for (const ChannelCodes& channel : worst) {
       TextStream line;
       line << std::fixed << std::setprecision(channel.codes < 1.0 ? 2 : 0) << row.name
            << ": output channel " << channel.channel << " gets "
@@ -157,6 +159,10 @@ std::ostream& operator<<(std::ostream& stream, const Plan& plan) {
       line << ", because all channels share one scale: make it an output of its own, train on "
               "targets of similar size, or keep the integers of 32 bits (output_bits)\n";
       stream << line.str();
+    }
+    if (row.few_codes.size() > worst.size()) {
+      stream << row.name << ": " << row.few_codes.size() - worst.size()
+             << " more channels get few codes\n";
     }
   }
   return stream;

@@ -15,7 +15,7 @@ using quantrain::IntegerModel;
 /// example [N, ...] in deployed mode (DeployedMode), and lowers the graph node by node. The example
 /// may hold codes or floats. The network is left as it was.
 /// The metadata of a Network become those of the model, with "classes" and "features": the names of
-/// its classes, and those of its only input's features, joined by ", ".
+/// its classes, and those of its only input's features, as JSON lists: metadata_names() reads them.
 /// Throws: as check_examples(); what running the network throws; QuantError if a FakeQuantize was
 /// not calibrated, the example's codes have other parameters or features than the network was
 /// prepared for, or an accumulator could overflow (docs/quantization.md (7)); GraphError if the

@@ -411,9 +411,10 @@ TEST_CASE("an integer model keeps what its network says about itself", "[quant][
   prepare_qat(traced, batch(network, 1, 5), config_of_tests(true));
   train_steps(traced, network, Steps::kSgd, 0, 2);
   const IntegerModel model = convert(traced, batch(network, 1, 5));
-  CHECK(model.metadata() == std::map<std::string, std::string>{{"made by", "a test"},
-                                                               {"classes", "zero, one"},
-                                                               {"features", "left, right"}});
+  CHECK(model.metadata() ==
+        std::map<std::string, std::string>{{"made by", "a test"},
+                                           {"classes", R"(["zero","one"])"},
+                                           {"features", R"(["left","right"])"}});
 }
 
 TEST_CASE("an optimizer made before a trace was prepared does not train without its scales",

@@ -48,6 +48,22 @@ TEST_CASE("numbers in metadata keep every bit", "[io][metadata]") {
   CHECK(metadata_text(7) == "7");
 }
 
+TEST_CASE("names in metadata keep their commas, and old lists between commas are read",
+          "[io][metadata]") {
+  using Names = std::vector<std::string>;
+  const auto read = [](const std::string& text) {
+    return metadata_names(std::map<std::string, std::string>{{"classes", text}}, "classes");
+  };
+  CHECK(metadata_text(Names{"cat", "dog"}) == R"(["cat","dog"])");
+  for (const Names& names : {Names{"salt, pepper", " a \"b\" ", "[", ""}, Names{"one"}, Names{}})
+    CHECK(read(metadata_text(names)) == names);
+  CHECK(read("cat, dog") == Names{"cat", "dog"});
+  CHECK(read("[odd, [names") == Names{"[odd", "[names"});
+  CHECK(read("[1, 2]") == Names{"[1", "2]"});
+  CHECK(read("").empty());
+  CHECK(metadata_names(std::map<std::string, std::string>{}, "classes").empty());
+}
+
 TEST_CASE("numbers in metadata that are missing or none are refused", "[io][metadata]") {
   const std::map<std::string, std::string> metadata{{"word", "many"},
                                                     {"half", "0.5"},

@@ -60,7 +60,7 @@ TEST_CASE("an exported Network keeps its names, classes and metadata", "[layers]
   CHECK(model.graph.inputs.at(0).dims.at(1).value == 2);  // [N, C, H, W]
   CHECK(model.graph.outputs.at(0).name == "fc");
   CHECK(model.metadata == std::vector<std::pair<std::string, std::string>>{
-                              {"author", "a test"}, {"classes", "cat, dog"}});
+                              {"author", "a test"}, {"classes", R"(["cat","dog"])"}});
   std::vector<std::string> names;
   for (const onnx::StoredTensor& tensor : model.graph.initializers) names.push_back(tensor.name);
   CHECK(std::count(names.begin(), names.end(), "features.conv.weight") == 1);
