@@ -116,7 +116,10 @@ void bench_model(const BenchOptions& options) {
       rows.push_back({count, n, Rounded{time, 1}, Rounded{time / static_cast<double>(n), 2}});
     }
   }
-  report.table("calls", {">threads", ">batch", ">microseconds", ">per_sample"}, std::move(rows));
+  report.note("Times are medians of " + std::to_string(options.calls) + " calls.");
+  report.table("calls",
+               {">threads", ">batch", ">microseconds", ">microseconds_per_sample"},
+               std::move(rows));
   set_threads(static_cast<int>(threads.front()));
   add_layers_of(model, batches.front(), options.calls, report);
   print(report, options.json);

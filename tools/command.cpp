@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 
 #include "framework/core/version.hpp"
 #include "tools/flags.hpp"
@@ -35,7 +36,7 @@ void declare(CLI::App& program, std::vector<Run>& runs) {
   program.set_version_flag("--version", std::string("quantrain ") + version());
   program.require_subcommand(0, 1);
   program.footer(
-      "MODEL is an .onnx or .tflite file, a network of save_network(), or an integer model.\n"
+      "MODEL is an .onnx or .tflite file, a saved network, or an integer model.\n"
       "Status: 0, or 1 if a verb failed, or 2 if the call was wrong.\n"
       "quantrain VERB --help shows the flags of a verb and an example.");
   for (const Verb& verb : verbs()) {
@@ -43,6 +44,33 @@ void declare(CLI::App& program, std::vector<Run>& runs) {
         program.add_subcommand(std::string(verb.name), std::string(verb.summary));
     runs.push_back(verb.declare(*line));
   }
+}
+
+std::string nearest(std::string_view name, const std::vector<std::string>& names) {
+  std::string best;
+  size_t least = std::max<size_t>(1, name.size() / 3) + 1;
+  for (const std::string& other : names) {
+    // Levenshtein's distance, row by row; letters that changed places count once.
+    std::vector<std::vector<size_t>> d(name.size() + 1, std::vector<size_t>(other.size() + 1));
+    for (size_t i = 0; i <= name.size(); ++i) {
+      for (size_t j = 0; j <= other.size(); ++j) {
+        if (i == 0 || j == 0) {
+          d[i][j] = i + j;
+          continue;
+        }
+        const bool same = std::tolower(static_cast<unsigned char>(name[i - 1])) ==
+                          std::tolower(static_cast<unsigned char>(other[j - 1]));
+        d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (same ? 0 : 1)});
+        if (i > 1 && j > 1 && name[i - 1] == other[j - 2] && name[i - 2] == other[j - 1])
+          d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+      }
+    }
+    if (d.back().back() < least) {
+      least = d.back().back();
+      best = other;
+    }
+  }
+  return best;
 }
 
 std::vector<std::string> choices(std::string_view placeholder) {

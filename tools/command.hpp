@@ -21,6 +21,14 @@ class WrongCall : public Error {
   using Error::Error;
 };
 
+/// Thrown while flags are read: the text is shown, and the verb does not run.
+struct ShownInstead {
+  std::string text;
+};
+
+/// The name that was probably meant: the nearest one, if a third of it or less differs; else "".
+std::string nearest(std::string_view name, const std::vector<std::string>& names);
+
 /// Runs a verb whose flags are read.
 using Run = std::function<void()>;
 

@@ -1,5 +1,6 @@
 // quantrain compare: two models on the same data, layer by layer.
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <cstdlib>
 #include <memory>
 
@@ -18,6 +19,7 @@ namespace {
 struct CompareOptions {
   ModelFlags a;
   ModelFlags b;
+  OnnxFlags onnx;
   DataFlags data;
   Common common;
 };
@@ -138,6 +140,12 @@ void compare_models(const CompareOptions& given) {
   CompareOptions options = given;
   options.common.apply();
   if (options.data.samples == 0) options.data.samples = kUnlessSaid;
+  // The flags say something about each .onnx file that quantrain did not write; if neither is one,
+  // opening A says so.
+  const bool to_a = takes_onnx_flags(options.a.path);
+  const bool to_b = takes_onnx_flags(options.b.path);
+  if (to_a || !to_b) options.a.onnx = options.onnx;
+  if (to_b) options.b.onnx = options.onnx;
   Model a = open_model(options.a);
   Model b = open_model(options.b);
   const auto data = std::make_shared<const Data>(read_data(options.data, a));
@@ -182,6 +190,7 @@ void compare_models(const CompareOptions& given) {
   if (a.kind != Model::Kind::kFloat) warn_of_saturation(of_a, report, a.path);
   if (b.kind != Model::Kind::kFloat) warn_of_saturation(of_b, report, b.path);
   std::vector<std::vector<Cell>> rows;
+  std::vector<double> weights;
   for (const bool outputs : {false, true}) {
     for (const Difference& layer : all) {
       if (layer.is_output != outputs) continue;
@@ -190,21 +199,26 @@ void compare_models(const CompareOptions& given) {
                       layer.codes > 0 ? Cell(layer.different) : Cell(),
                       layer.codes > 0 ? Cell(layer.largest) : Cell(),
                       decibels(layer.signal, layer.noise)});
+      // Outputs first, then what loses most; without noise, nothing.
+      weights.push_back(outputs ? INFINITY : layer.noise == 0.0 ? 0.0 : layer.noise / layer.signal);
     }
   }
-  report.table("layers",
-               {"layer", ">values", ">codes_that_differ", ">by_at_most", ">signal_to_noise"},
-               std::move(rows));
+  report.long_table("layers",
+                    {"layer", ">values", ">codes_that_differ", ">by_at_most", ">signal_to_noise"},
+                    std::move(rows),
+                    std::move(weights),
+                    ", which differ less");
   report.fact("other_classes", classes);
-  print(report, options.common.json);
+  print(report, options.common.json, options.common.all);
 }
 
 }  // namespace
 
 Run compare(CLI::App& line) {
   const auto options = std::make_shared<CompareOptions>();
-  options->a.declare(line, "A");
-  options->b.declare(line, "B");
+  options->a.declare_path(line, "A");
+  options->b.declare_path(line, "B");
+  options->onnx.declare(line);
   options->data.declare(line);
   options->common.declare(line);
   example(line, "  quantrain compare network.onnx model.safetensors --data images/ --samples 1000");

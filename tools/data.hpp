@@ -42,7 +42,7 @@ struct Data {
   int64_t size = 0;
   std::vector<uint8_t> bytes{};  ///< [size, shape]; empty if values are floats
   std::vector<float> floats{};
-  bool is_int8 = false;           ///< the floats: codes, for a model whose file has signed ones
+  bool is_int8 = false;           ///< the floats: codes, for a model whose file takes int8
   std::vector<int32_t> labels{};  ///< [size], or empty
   std::vector<float> targets{};   ///< [size, target_shape], or empty
   std::vector<int64_t> target_shape{};
@@ -62,6 +62,8 @@ struct Reading {
   integer::InputFeatures features{};  ///< mean and deviation
   Range range{0.0f, 1.0f};            ///< of the z that the model has codes for
   std::optional<QParams> params{};    ///< of the codes, if the model takes codes
+  /// If values of int8 are codes: the model's are larger by this.
+  std::optional<int32_t> int8_offset{};
 };
 
 /// Reads D for a model with this input, and checks its shape. classes: the names of the labels, if
@@ -74,7 +76,8 @@ Data read_data(const DataFlags& flags,
 
 /// From the flags, the model, and, for a network of floats without a range, the data. Bytes mean
 /// what --range says; or the model's range, if it is [0, 1], [-1, 1] or [0, 255]; or [0, 1].
-/// Throws: DataError with both if --mean, --deviation or, for floats, --range contradict the model.
+/// Throws: DataError with both if --mean, --deviation or, for floats, --range contradict the model,
+/// or if values are int8 for a quantized .onnx file that does not take int8.
 Reading reading_of(const DataFlags& flags, const Model& model, const Data& data);
 
 /// In which form a model gets the samples.

@@ -12,6 +12,7 @@
 #include "tools/flags.hpp"
 #include "tools/model.hpp"
 #include "tools/output.hpp"
+#include "tools/words.hpp"
 
 namespace quantrain::tools {
 namespace {
@@ -51,7 +52,8 @@ void diagnose_model(const DiagnoseFlags& options) {
                       samples.loader(Form::kCodes, {}, {.batch = 64}),
                       {.samples = std::min<int64_t>(count, 1024)});
   if (!options.page.empty())
-    write_files([&] { write_file(options.page, diagnosis.to_html(options.model.path)); });
+    write_files(
+        [&] { write_file(options.page, in_own_words(diagnosis.to_html(options.model.path))); });
   Report warnings;
   warn_of_saturation(samples, warnings);
   warnings.print_warnings();

@@ -113,18 +113,22 @@ void export_integers_to_onnx(const ExportOptions& options, Model& model) {
     // Runtimes round these layers in floats: how many codes that changes is known beforehand.
     constexpr int64_t kSamples = 64;
     std::vector<std::vector<Cell>> rows;
+    std::vector<double> weights;
     for (const QdqDifference& layer :
          qdq_differences(model.integer->program(), test_codes(options, model, kSamples, report))) {
       rows.push_back(
           {layer.layer, layer.codes, layer.different, percent(layer.share()), int64_t{layer.most}});
+      weights.push_back(layer.share());
     }
-    report.table("layers",
-                 {"layer", ">codes", ">codes_that_will_differ", ">share", ">by_at_most"},
-                 std::move(rows));
+    report.long_table("layers",
+                      {"layer", ">codes", ">codes_that_will_differ", ">share", ">by_at_most"},
+                      std::move(rows),
+                      std::move(weights),
+                      ", where fewer differ");
   }
   write_files([&] { export_onnx(model.integer->program(), options.output, form); });
   report.list("files", {options.output});
-  print(report, options.common.json);
+  print(report, options.common.json, options.common.all);
 }
 
 void export_floats_to_onnx(const ExportOptions& options, Model& model) {
@@ -139,7 +143,7 @@ void export_floats_to_onnx(const ExportOptions& options, Model& model) {
   });
   Report report;
   report.list("files", {options.output});
-  print(report, options.common.json);
+  print(report, options.common.json, options.common.all);
 }
 
 void export_to_c99(const ExportOptions& options, Model& model) {
@@ -168,7 +172,7 @@ void export_to_c99(const ExportOptions& options, Model& model) {
   std::vector<std::string> files;
   for (const auto& [name, path] : outputs) files.push_back(path);
   report.list("files", files);
-  print(report, options.common.json);
+  print(report, options.common.json, options.common.all);
 }
 
 void export_by(const ExportOptions& given) {

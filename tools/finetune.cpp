@@ -49,15 +49,15 @@ struct FinetuneOptions {
 /// What the weights depend on. To resume a run, it must be the same as before.
 std::string description(const FinetuneOptions& options, const quant::QConfig& config) {
   TextStream text;
-  text << "finetune " << options.model.path << " --onnx-outputs " << options.model.outputs
-       << " --onnx-range " << options.model.range << " --data " << options.data.path << " --split "
-       << options.data.split << " --target " << options.data.target << " --columns "
-       << options.data.columns << " --layout " << options.data.layout << " --range "
-       << options.data.range << " --mean " << options.data.mean << " --deviation "
-       << options.data.deviation << " --samples " << options.data.samples << " --epochs "
-       << options.epochs << " --steps " << options.steps << " --batch " << options.batch << " --lr "
-       << options.rate << " --seed " << options.seed << " --frozen-epochs " << options.frozen << ' '
-       << config.to_json();
+  text << "finetune " << options.model.path << " --onnx-outputs " << options.model.onnx.outputs
+       << " --onnx-range " << options.model.onnx.range << " --onnx-anew " << options.model.onnx.anew
+       << " --data " << options.data.path << " --split " << options.data.split << " --target "
+       << options.data.target << " --columns " << options.data.columns << " --layout "
+       << options.data.layout << " --range " << options.data.range << " --mean "
+       << options.data.mean << " --deviation " << options.data.deviation << " --samples "
+       << options.data.samples << " --epochs " << options.epochs << " --steps " << options.steps
+       << " --batch " << options.batch << " --lr " << options.rate << " --seed " << options.seed
+       << " --frozen-epochs " << options.frozen << ' ' << config.to_json();
   return std::move(text).str();
 }
 
@@ -162,8 +162,7 @@ void finetune_model(const FinetuneOptions& options) {
   prepared.network =
       std::make_unique<Network>(network_to_train(options, config, model, parts.training));
   if (options.budget.given()) {
-    Network trial =
-        model.kind == Model::Kind::kFloat ? prepared_copy(model, config) : copy(*model.network);
+    Network trial = prepared_copy(model, config);
     const DeviceSize size = device_size(quant::convert(trial, examples_of(model)));
     options.budget.check(size.ram, size.flash);
   }
@@ -188,7 +187,7 @@ void finetune_model(const FinetuneOptions& options) {
   add_metrics(evaluate_model(integers, judge(integers)), "integer", report);
   options.results.write(*integers.integer, *prepared.network, report);
   if (!options.results.given() && options.checkpoint.empty()) report.note(kNothingWritten);
-  print(report, options.common.json);
+  print(report, options.common.json, options.common.all);
 }
 
 }  // namespace

@@ -124,7 +124,8 @@ int64_t bytes(std::string_view name, std::string_view text) {
 
 void Common::declare(CLI::App& line) {
   line.add_flag("--json", json, "print the result as JSON");
-  flag(line, "--threads", threads, 0, 1024, "threads; 0: one for each core");
+  line.add_flag("--all", all, "print all rows of long tables");
+  flag(line, "--threads", threads, 0, 1024, "threads; 0: as many as the process may use");
 }
 
 void Common::apply() const { set_threads(static_cast<int>(threads)); }
@@ -149,6 +150,11 @@ void BitsFlags::declare(CLI::App& line) {
   line.add_flag("--learned", learned, "scales are parameters that training learns (LSQ)");
   line.add_flag("--per-tensor", per_tensor, "one scale for all channels of a weight");
   flag(line, "--config", config, "FILE", "a whole configuration as JSON, instead of these flags");
+  // It comes last: the flags before it are read by then, and nothing else need be given.
+  line.add_flag_callback(
+      "--print-config",
+      [this] { throw ShownInstead{read().to_json() + '\n'}; },
+      "print the configuration that these flags mean as JSON, to be edited for --config");
 }
 
 bool BitsFlags::given() const {

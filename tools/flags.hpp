@@ -48,9 +48,10 @@ std::vector<int64_t> integers(std::string_view name,
 /// "64k" or "1M" as bytes; k is 1024.   Throws: WrongCall.
 int64_t bytes(std::string_view name, std::string_view text);
 
-/// --json and --threads.
+/// --json, --all and --threads.
 struct Common {
   bool json = false;
+  bool all = false;
   int64_t threads = 0;
 
   void declare(CLI::App& line);
@@ -70,7 +71,7 @@ struct BitsFlags {
   bool per_tensor = false;
 
   void declare(CLI::App& line);
-  /// Whether a flag was given.
+  /// Whether a flag was given, other than --print-config.
   bool given() const;
   /// Throws: WrongCall; DataError if the configuration's file cannot be read; QuantError.
   quant::QConfig read() const;

@@ -63,9 +63,13 @@ void add_layers(const Model& model, Report& report) {
   for (const LayerSummary& layer : all.layers) {
     // The network itself quantizes its input, if it is prepared.
     if (layer.name.empty() && layer.parameters + layer.multiply_adds == 0) continue;
+    // Of one sample, like the shapes of inputs. A prepared network does not run what is folded.
+    const bool is_folded = layer.output.empty() && model.kind == Model::Kind::kPrepared;
+    std::vector<int64_t> output = layer.output;
+    if (!output.empty()) output.erase(output.begin());
     rows.push_back({layer.name.empty() ? "(itself)" : layer.name,
                     layer.type,
-                    shape_cell(layer.output),
+                    is_folded ? Cell(std::string("folded")) : shape_cell(std::move(output)),
                     layer.parameters,
                     layer.multiply_adds});
   }
@@ -116,7 +120,7 @@ void print_info(const InfoOptions& options) {
     report.fact("multiply_adds", integer::multiply_adds(model.integer->program()));
   }
   add_device(model, report);
-  print(report, options.common.json);
+  print(report, options.common.json, options.common.all);
 }
 
 }  // namespace

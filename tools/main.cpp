@@ -6,23 +6,52 @@
 #include <vector>
 
 #include "tools/command.hpp"
+#include "tools/flags.hpp"
 #include "tools/output.hpp"
+#include "tools/words.hpp"
 
 namespace quantrain::tools {
 namespace {
 
 /// One line on standard error.
-int complain(const std::string& where, std::string text, int status) {
+int complain(const std::string& where, std::string_view said, int status) {
+  std::string text = in_own_words(said);
   std::replace(text.begin(), text.end(), '\n', ' ');
+  // A text in lines is one line now: list items keep a single space between them.
+  for (size_t at = text.find("  "); at != std::string::npos; at = text.find("  ", at))
+    text.erase(at, 1);
   while (!text.empty() && text.back() == ' ') text.pop_back();
   std::fprintf(stderr, "%s: %s\n", where.c_str(), text.c_str());
   return status;
 }
 
-std::string list_of_verbs() {
-  std::string all;
-  for (const Verb& verb : verbs()) all += (all.empty() ? "" : ", ") + std::string(verb.name);
-  return all;
+std::vector<std::string> names_of_verbs() {
+  std::vector<std::string> names;
+  for (const Verb& verb : verbs()) names.emplace_back(verb.name);
+  return names;
+}
+std::string list_of_verbs() { return joined(names_of_verbs()); }
+
+/// ": did you mean info?"
+std::string meant(std::string_view name, const std::vector<std::string>& names) {
+  const std::string best = nearest(name, names);
+  return best.empty() ? "" : ": did you mean " + best + '?';
+}
+
+/// What to say about the first argument that looks like a flag and is none of the verb's; else "".
+std::string unknown_flag(const CLI::App& line, int argc, const char* const* argv) {
+  std::vector<std::string> names{"--help"};
+  for (const CLI::Option* const option : line.get_options()) {
+    if (!option->get_lnames().empty()) names.push_back("--" + option->get_lnames()[0]);
+  }
+  for (int i = 2; i < argc; ++i) {
+    std::string name = argv[i];
+    name = name.substr(0, name.find('='));
+    if (name.size() > 2 && name.starts_with("--") &&
+        std::find(names.begin(), names.end(), name) == names.end())
+      return "there is no " + name + meant(name, names);
+  }
+  return "";
 }
 
 int run_program(int argc, const char* const* argv) {
@@ -38,7 +67,10 @@ int run_program(int argc, const char* const* argv) {
     if (first.empty())
       return complain(where, "no verb: there are " + list_of_verbs() + "; see quantrain --help", 2);
     if (verb == verbs().end() && first[0] != '-')
-      return complain(where, "no verb \"" + first + "\": there are " + list_of_verbs(), 2);
+      return complain(where,
+                      "no verb \"" + first + "\": there are " + list_of_verbs() +
+                          meant(first, names_of_verbs()),
+                      2);
     if (verb != verbs().end()) where += " " + first;
     program.parse(argc, argv);
     if (verb == verbs().end()) return complain(where, "no verb; see quantrain --help", 2);
@@ -51,8 +83,14 @@ int run_program(int argc, const char* const* argv) {
   } catch (const CLI::CallForVersion& version) {
     print(std::string(version.what()) + "\n");
     return 0;
+  } catch (const ShownInstead& shown) {
+    print(shown.text);
+    return 0;
   } catch (const CLI::ParseError& error) {
-    return complain(where, error.what() + std::string("; see ") + where + " --help", 2);
+    const auto chosen = program.get_subcommands();
+    std::string text = chosen.empty() ? "" : unknown_flag(*chosen[0], argc, argv);
+    if (text.empty()) text = error.what();
+    return complain(where, text + "; see " + where + " --help", 2);
   } catch (const WrongCall& error) {
     return complain(where, error.what(), 2);
   } catch (const std::exception& error) {

@@ -9,6 +9,7 @@
 #include "framework/core/file.hpp"
 #include "framework/core/random.hpp"
 #include "framework/integer/classes.hpp"
+#include "framework/io/metadata.hpp"
 #include "framework/io/safetensors.hpp"
 #include "layers/evaluation_mode.hpp"
 #include "layers/network/copy_network.hpp"
@@ -31,7 +32,7 @@ namespace {
 
 constexpr int64_t kMostExtent = int64_t{1} << 24;
 
-OnnxOptions onnx_options(const ModelFlags& flags) {
+OnnxOptions onnx_options(const OnnxFlags& flags) {
   OnnxOptions options;
   for (const std::string& text : flags.shapes) {
     const size_t equals = text.rfind('=');
@@ -71,21 +72,18 @@ Model open_safetensors(const std::string& path) {
             .integer = IntegerModel::load(path)};
   if (name == "quantrain")
     throw DataError(path,
-                    "holds the weights of a network without its layers: keep the whole network "
-                    "with save_network()");
+                    "holds the weights of a network without its layers: keep the whole network, "
+                    "with save_network of the C++ library or --network");
   throw DataError(path,
                   "holds tensors, but no network: export the network to ONNX "
                   "(torch.onnx.export)");
 }
 
-/// Names that convert() joined by ", "; none if there are more than `most`: a name has a comma.
+/// None if there are more than `most`: old files have names between commas, and one has a comma.
 std::vector<std::string> names_in_metadata(const IntegerModel& model,
                                            const char* key,
                                            int64_t most) {
-  const auto found = model.metadata().find(key);
-  if (found == model.metadata().end()) return {};
-  std::vector<std::string> names = parts(found->second, ',');
-  for (std::string& name : names) name.erase(0, name.find_first_not_of(' '));
+  std::vector<std::string> names = metadata_names(model, key);
   if (std::ssize(names) > most) names.clear();
   return names;
 }
@@ -115,36 +113,73 @@ std::string before_the_end(const std::string& path) {
                       "is TensorFlow's own format: export to .tflite, or to .onnx by tf2onnx");
   }
   throw DataError(path,
-                  "is no model: expected .onnx, .tflite, a network of save_network(), or an "
-                  "integer model");
+                  "is no model: expected .onnx, .tflite, a saved network, or an integer model");
+}
+
+const char* flag_given(const OnnxFlags& flags) {
+  return !flags.shapes.empty()    ? "--onnx-shape"
+         : !flags.outputs.empty() ? "--onnx-outputs"
+         : !flags.range.empty()   ? "--onnx-range"
+                                  : "--onnx-anew";
+}
+
+/// How much larger our codes of an input are than the file's, if those are int8.
+std::optional<int32_t> int8_offset(const onnx::Graph& graph, const std::string& input) {
+  constexpr int32_t kOffset = 128;
+  for (const onnx::ValueInfo& info : graph.inputs) {
+    if (info.name == input && info.type == onnx::ElementType::kInt8) return kOffset;
+  }
+  const auto is_int8 = [&](const std::string& zero) {
+    for (const onnx::StoredTensor& stored : graph.initializers) {
+      if (stored.name == zero) return stored.type == onnx::ElementType::kInt8;
+    }
+    for (const onnx::Node& node : graph.nodes) {
+      if (node.op_type != "Constant" || node.outputs.empty() || node.outputs[0] != zero) continue;
+      const onnx::Attribute* const value = node.find("value");
+      const auto* const stored =
+          value == nullptr ? nullptr : std::get_if<onnx::StoredTensor>(&value->value);
+      return stored != nullptr && stored->type == onnx::ElementType::kInt8;
+    }
+    return false;
+  };
+  for (const onnx::Node& node : graph.nodes) {
+    if (node.op_type == "QuantizeLinear" && node.inputs.size() > 2 && node.inputs[0] == input &&
+        is_int8(node.inputs[2]))
+      return kOffset;
+  }
+  return std::nullopt;
 }
 
 /// A network that is quantized in the file already.
 Model open_quantized(const ModelFlags& flags) {
-  quant::QuantizedOnnxOptions options{.onnx = onnx_options(flags)};
-  if (!flags.range.empty()) {
-    const std::vector<float> ends = numbers("--onnx-range", flags.range);
+  const OnnxFlags& onnx_flags = flags.onnx;
+  quant::QuantizedOnnxOptions options{.onnx = onnx_options(onnx_flags),
+                                      .choose_anew = onnx_flags.anew};
+  const onnx::Graph graph = onnx::read_model(flags.path).graph;
+  if (!onnx_flags.range.empty()) {
+    const std::vector<float> ends = numbers("--onnx-range", onnx_flags.range);
     if (ends.size() != 2 || !(ends[0] < ends[1]))
       throw WrongCall(
-          "--onnx-range", '"', flags.range, "\": write the smaller and the larger: 0,1");
-    const onnx::Graph graph = onnx::read_model(flags.path).graph;
+          "--onnx-range", '"', onnx_flags.range, "\": write the smaller and the larger: 0,1");
     for (const onnx::ValueInfo& input : graph.inputs)
       options.ranges[input.name] = Range{ends[0], ends[1]};
     for (const auto& stored : graph.initializers) options.ranges.erase(stored.name);
   }
   Model model{.path = flags.path, .format = "ONNX", .kind = Model::Kind::kPrepared};
-  try {
-    model.network = std::make_unique<Network>(
-        std::move(quant::import_quantized_onnx(flags.path, options).network));
-  } catch (const QuantError& error) {
-    if (std::string_view(error.what()).find("give its range") == std::string_view::npos) throw;
-    throw QuantError(flags.path, error.what(), ", as --onnx-range LOW,HIGH");
-  }
+  quant::QuantizedOnnx read = quant::import_quantized_onnx(flags.path, options);
+  model.needs_data = !read.report.is_complete();
+  model.network = std::make_unique<Network>(std::move(read.network));
   model.network->eval();
+  model.int8_offset = int8_offset(graph, model.input_name());
   return model;
 }
 
 Model open_onnx(const ModelFlags& flags) {
+  if (is_exported_onnx(flags.path) && flags.onnx.given())
+    throw WrongCall(flag_given(flags.onnx),
+                    "says what ",
+                    flags.path,
+                    " says itself, which quantrain export wrote: leave it away");
   if (is_exported_onnx(flags.path))
     return {.path = flags.path,
             .format = "ONNX",
@@ -152,17 +187,28 @@ Model open_onnx(const ModelFlags& flags) {
             .integer = load_exported_onnx(flags.path)};
   if (quant::is_quantized_onnx(flags.path)) return open_quantized(flags);
   Model model{.path = flags.path, .format = "ONNX"};
-  model.network = std::make_unique<Network>(import_onnx(flags.path, onnx_options(flags)));
+  model.network = std::make_unique<Network>(import_onnx(flags.path, onnx_options(flags.onnx)));
   return model;
 }
 
 }  // namespace
 
-void ModelFlags::declare(CLI::App& line, const char* name) {
+bool takes_onnx_flags(const std::string& path) {
+  return ends_with(path, ".onnx") && !is_exported_onnx(path);
+}
+
+void ModelFlags::declare(CLI::App& line) {
+  declare_path(line, "MODEL");
+  onnx.declare(line);
+}
+
+void ModelFlags::declare_path(CLI::App& line, const char* name) {
   line.add_option(name, path, "the .onnx, .tflite, saved network or integer model")
       ->type_name("FILE")
       ->required();
-  if (std::string_view(name) != "MODEL") return;
+}
+
+void OnnxFlags::declare(CLI::App& line) {
   flag(line,
        "--onnx-shape",
        shapes,
@@ -178,6 +224,9 @@ void ModelFlags::declare(CLI::App& line, const char* name) {
        range,
        "LOW,HIGH",
        "real values of the input's codes, if a quantized .onnx file does not say them");
+  line.add_flag("--onnx-anew",
+                anew,
+                "choose anew the quantization that cannot be kept, in quantize and finetune");
 }
 
 Model open_model(const ModelFlags& flags) {
@@ -190,11 +239,8 @@ Model open_model(const ModelFlags& flags) {
   const bool is_tflite = read >= 8 && std::string_view("TFL3") ==
                                           std::string_view(reinterpret_cast<char*>(start) + 4, 4);
   const bool is_onnx = ends_with(flags.path, ".onnx");
-  if (!is_onnx && !(flags.shapes.empty() && flags.outputs.empty() && flags.range.empty()))
-    throw WrongCall(!flags.shapes.empty()    ? "--onnx-shape"
-                    : !flags.outputs.empty() ? "--onnx-outputs"
-                                             : "--onnx-range",
-                    "is only for .onnx files");
+  if (!is_onnx && flags.onnx.given())
+    throw WrongCall(flag_given(flags.onnx), "is only for .onnx files");
   if (is_onnx) return open_onnx(flags);
   if (is_tflite || ends_with(flags.path, ".tflite"))
     return {.path = flags.path,
@@ -243,6 +289,12 @@ int64_t Model::outputs() const {
   if (kind == Kind::kPrepared) floats.emplace(*network);
   const Shape shape = (*network)(examples_of(*this))[0].shape();
   return shape.rank() > 1 ? shape.back() : 1;
+}
+
+ComputeAsKind::ComputeAsKind(Model& model) {
+  if (model.kind != Model::Kind::kPrepared) return;
+  model.needs_data ? static_cast<void>(floats_.emplace(*model.network))
+                   : static_cast<void>(deployed_.emplace(*model.network));
 }
 
 std::vector<std::string> Model::classes() const {
@@ -316,8 +368,9 @@ void prepare(Network& net, const Model& model, const quant::QConfig& config, boo
 
 Network prepared_copy(const Model& model, const quant::QConfig& config) {
   Network net = copy(*model.network);
-  prepare(net, model, config, false);
-  quant::calibrate(net, examples_of(model, Examples::kRandom));
+  const bool is_float = model.kind == Model::Kind::kFloat;
+  if (is_float) prepare(net, model, config, false);
+  if (is_float || model.needs_data) quant::calibrate(net, examples_of(model, Examples::kRandom));
   return net;
 }
 

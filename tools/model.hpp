@@ -9,6 +9,7 @@
 #include "framework/integer/integer_model.hpp"
 #include "layers/network/network.hpp"
 #include "quant/prepare/qconfig.hpp"
+#include "quant/prepare/scopes.hpp"
 #include "tools/output.hpp"
 
 namespace CLI {
@@ -17,15 +18,30 @@ class App;
 
 namespace quantrain::tools {
 
-/// MODEL on the command line, and what only .onnx files need.
-struct ModelFlags {
-  std::string path{};
+/// What only .onnx files need.
+struct OnnxFlags {
   std::vector<std::string> shapes{};  ///< "input=1,3,224,224"
   std::string outputs{};              ///< names, separated by commas
   std::string range{};                ///< of codes whose range a quantized file does not say
+  bool anew = false;                  ///< choose anew the quantization that cannot be kept
 
-  void declare(CLI::App& line, const char* name = "MODEL");
+  void declare(CLI::App& line);
+  bool given() const { return !shapes.empty() || !outputs.empty() || !range.empty() || anew; }
 };
+
+/// MODEL on the command line.
+struct ModelFlags {
+  std::string path{};
+  OnnxFlags onnx{};
+
+  /// With the flags for .onnx files.
+  void declare(CLI::App& line);
+  /// Without them.
+  void declare_path(CLI::App& line, const char* name);
+};
+
+/// Whether flags for .onnx files say something about this one: quantrain did not write it.
+bool takes_onnx_flags(const std::string& path);
 
 /// What the codes of an input mean: real values z, or, with features, (x - offset) / scale.
 struct Meaning {
@@ -44,6 +60,9 @@ struct Model {
   std::string path;
   std::string format{};  ///< "ONNX", "TFLite", "network" or "integer model"
   Kind kind = Kind::kFloat;
+  bool needs_data = false;  ///< of kPrepared: some ranges are still to be chosen, by --onnx-anew
+  /// Codes of the input in the file that an .onnx file quantizes to int8: ours are larger by this.
+  std::optional<int32_t> int8_offset{};
   std::unique_ptr<Network> network{};     ///< of kFloat and kPrepared
   std::optional<IntegerModel> integer{};  ///< of kInteger
 
@@ -78,13 +97,25 @@ std::vector<Tensor> examples_of(const Model& model,
                                 Examples values = Examples::kZero,
                                 int64_t n = 1);
 
+/// While it lives, a prepared network computes as its kind says: as deployed, or in floats as long
+/// as it needs data.
+class ComputeAsKind {
+ public:
+  explicit ComputeAsKind(Model& model);
+
+ private:
+  std::optional<quant::DeployedMode> deployed_;
+  std::optional<quant::FloatMode> floats_;
+};
+
 /// Prepares a network of this model for quantization: prepare_qat() if it will train, else
 /// prepare_ptq().
 /// Throws: what these throw; of an .onnx file, the message also says how to leave out its last part.
 void prepare(Network& net, const Model& model, const quant::QConfig& config, bool will_train);
 
-/// An independent copy of a float network, prepared by this configuration and calibrated with
-/// random values: what of a deployed network depends on shapes and bits only.
+/// An independent copy of a network of floats, prepared by this configuration, or of a prepared
+/// one; calibrated with random values, if it has no ranges yet: what of a deployed network depends
+/// on shapes and bits only.
 /// Throws: what prepare_ptq() throws.
 Network prepared_copy(const Model& model, const quant::QConfig& config);
 

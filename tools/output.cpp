@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cmath>
@@ -9,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <numeric>
 
 #include "framework/core/error.hpp"
 #include "framework/core/file.hpp"
@@ -18,6 +20,7 @@
 #include "framework/io/json_writer.hpp"
 #include "tools/command.hpp"
 #include "tools/flags.hpp"
+#include "tools/words.hpp"
 
 namespace quantrain::tools {
 namespace {
@@ -60,6 +63,29 @@ std::string column_name(const std::string& column) {
   return column[0] == '>' ? column.substr(1) : column;
 }
 
+/// The rows of the largest weight, in their order; none if people see all.
+std::vector<size_t> heaviest(const std::vector<double>& weights) {
+  constexpr size_t kShown = 20;
+  if (weights.size() <= kShown + 1) return {};
+  std::vector<size_t> rows(weights.size());
+  std::iota(rows.begin(), rows.end(), size_t{0});
+  std::stable_sort(rows.begin(), rows.end(), [&](size_t a, size_t b) {
+    if (std::isnan(weights[a]) || std::isnan(weights[b]))
+      return std::isnan(weights[a]) && !std::isnan(weights[b]);
+    return weights[a] > weights[b];
+  });
+  rows.resize(kShown);
+  std::sort(rows.begin(), rows.end());
+  return rows;
+}
+
+std::string some_of(const std::vector<std::string>& names, bool all) {
+  constexpr size_t kShown = 20;
+  if (all || names.size() <= kShown + 1) return joined(names);
+  return joined({names.begin(), names.begin() + kShown}) + " and " +
+         std::to_string(names.size() - kShown) + " more: --all prints them";
+}
+
 }  // namespace
 
 Cell percent(double fraction) { return Rounded{fraction, 2, " %"}; }
@@ -81,14 +107,22 @@ void Report::table(const std::string& name,
                    std::optional<std::string> text) {
   entries_.push_back({name, Table{std::move(columns), std::move(rows), std::move(text)}});
 }
+void Report::long_table(const std::string& name,
+                        std::vector<std::string> columns,
+                        std::vector<std::vector<Cell>> rows,
+                        std::vector<double> weights,
+                        const char* others) {
+  entries_.push_back(
+      {name, Table{std::move(columns), std::move(rows), {}, std::move(weights), others}});
+}
 void Report::warning(std::string text) { warnings_.push_back(std::move(text)); }
 void Report::print_warnings() {
   for (; warnings_printed_ < warnings_.size(); ++warnings_printed_)
-    std::fprintf(stderr, "quantrain: %s\n", warnings_[warnings_printed_].c_str());
+    std::fprintf(stderr, "quantrain: %s\n", in_own_words(warnings_[warnings_printed_]).c_str());
 }
 void Report::note(std::string text) { entries_.push_back({"", Table{{}, {}, std::move(text)}}); }
 
-std::string Report::text() const {
+std::string Report::text(bool all) const {
   TextStream stream;
   for (size_t i = 0; i < entries_.size();) {
     // Facts that follow each other share their columns.
@@ -99,7 +133,7 @@ std::string Report::text() const {
       if (const auto* const cell = std::get_if<Cell>(&entry.value)) {
         facts.add({spaced(entry.name), shown(*cell)});
       } else if (const auto* const list = std::get_if<std::vector<std::string>>(&entry.value)) {
-        facts.add({spaced(entry.name), list->empty() ? "-" : joined(*list)});
+        facts.add({spaced(entry.name), list->empty() ? "-" : some_of(*list, all)});
       } else {
         break;
       }
@@ -122,12 +156,17 @@ std::string Report::text() const {
     }
     TextTable table(kinds);
     table.add(std::move(head));
-    for (const std::vector<Cell>& row : rows.rows) {
+    const std::vector<size_t> kept = all ? std::vector<size_t>{} : heaviest(rows.weights);
+    for (size_t row = 0; row < (kept.empty() ? rows.rows.size() : kept.size()); ++row) {
       std::vector<std::string> cells;
-      for (const Cell& cell : row) cells.push_back(shown(cell));
+      for (const Cell& cell : rows.rows[kept.empty() ? row : kept[row]])
+        cells.push_back(shown(cell));
       table.add(std::move(cells));
     }
     stream << table;
+    if (!kept.empty())
+      stream << "and " << rows.rows.size() - kept.size() << " more rows" << rows.others
+             << ": --all prints them\n";
   }
   return std::move(stream).str();
 }
@@ -167,14 +206,15 @@ std::string Report::json_before(std::string object) const {
          object.substr(object.find('{') + 1);
 }
 
-void print(std::string_view text) {
+void print(std::string_view said) {
+  const std::string text = in_own_words(said);
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
     throw DataError("standard output", "cannot be written: ", std::strerror(errno));
 }
 
-void print(Report& report, bool json) {
+void print(Report& report, bool json, bool all) {
   report.print_warnings();
-  print(json ? report.json() : report.text());
+  print(json ? report.json() : report.text(all));
 }
 
 namespace {

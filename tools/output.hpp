@@ -40,6 +40,13 @@ class Report {
              std::vector<std::string> columns,
              std::vector<std::vector<Cell>> rows,
              std::optional<std::string> text = {});
+  /// The same for tables that may be long. Of many rows, people see those of the largest weight, in
+  /// their order, and "and 980 more rows" with `others`, which says what these are. JSON has all.
+  void long_table(const std::string& name,
+                  std::vector<std::string> columns,
+                  std::vector<std::vector<Cell>> rows,
+                  std::vector<double> weights,
+                  const char* others);
   /// What only people see.
   void note(std::string text);
   /// A line on standard error when the report is printed, and the JSON member "warnings".
@@ -47,7 +54,8 @@ class Report {
   /// Prints the warnings so far at once, for work that takes long.
   void print_warnings();
 
-  std::string text() const;
+  /// all: of long tables and lists, too.
+  std::string text(bool all = false) const;
   std::string json() const;
   /// Another JSON object with the members of this one before its own.
   std::string json_before(std::string object) const;
@@ -57,6 +65,8 @@ class Report {
     std::vector<std::string> columns;
     std::vector<std::vector<Cell>> rows;
     std::optional<std::string> text{};
+    std::vector<double> weights{};
+    const char* others = "";
   };
   struct Entry {
     std::string name;  ///< empty: a note
@@ -67,10 +77,11 @@ class Report {
   size_t warnings_printed_ = 0;
 };
 
-/// Writes to standard output.   Throws: DataError if it cannot be written.
+/// Writes to standard output, in the program's words (words.hpp).   Throws: DataError if it cannot
+/// be written.
 void print(std::string_view text);
-/// The report as text or JSON, after its warnings.
-void print(Report& report, bool json);
+/// The report as text or JSON, after its warnings. all: see Report::text().
+void print(Report& report, bool json, bool all = false);
 
 /// Calls `write`, which writes the files of a verb. SIGINT, SIGTERM and SIGHUP take effect only
 /// afterwards, so that they do not leave some of the files.

@@ -9,6 +9,7 @@
 #include "tools/flags.hpp"
 #include "tools/model.hpp"
 #include "tools/output.hpp"
+#include "tools/words.hpp"
 
 namespace quantrain::tools {
 namespace {
@@ -45,6 +46,31 @@ void add_plan(const quant::Plan& plan, Report& report) {
                 "reason"},
                std::move(rows),
                std::move(text).str());
+  report.note(
+      "weights, output: bits of their codes (32: the sums themselves). accumulator <=: the largest "
+      "sum that any input gives, below 2^31. fused: layers that this one computes, too.");
+  std::vector<std::vector<Cell>> few;
+  for (const quant::PlanRow& row : plan.rows) {
+    for (const quant::ChannelCodes& channel : row.few_codes)
+      few.push_back(
+          {row.name, int64_t{channel.channel}, Rounded{channel.codes, 2}, int64_t{channel.of}});
+  }
+  if (!few.empty())  // the plan's text names the worst
+    report.table("few_codes", {"layer", ">channel", ">codes", ">of"}, std::move(few), "");
+}
+
+/// Every reason why a network cannot be prepared: the lines of the message.
+void add_reasons(std::string_view message, Report& report) {
+  std::vector<std::vector<Cell>> reasons;
+  const std::vector<std::string> lines = parts(in_own_words(message), '\n');
+  for (size_t i = lines.size() > 1 ? 1 : 0; i < lines.size(); ++i) {
+    const size_t start = lines[i].find_first_not_of(' ');
+    // Below the heading, reasons are indented; what follows them is advice.
+    if (start == std::string::npos || (lines.size() > 1 && start == 0)) continue;
+    reasons.push_back({lines[i].substr(start)});
+  }
+  report.fact("convertible", false);
+  report.table("reasons", {"reason"}, std::move(reasons));
 }
 
 void print_plan(const PlanOptions& options) {
@@ -63,22 +89,30 @@ void print_plan(const PlanOptions& options) {
     const C99Sources sources = export_c99(model.integer->program());
     report.note(sources.plan);
     add_size({sources.scratch_bytes, sources.table_bytes}, report);
-    print(report, options.common.json);
+    print(report, options.common.json, options.common.all);
     return options.budget.check(sources.scratch_bytes, sources.table_bytes);
   }
   const std::vector<Tensor> examples = examples_of(model, Examples::kRandom);
-  Network own =
-      model.kind == Model::Kind::kFloat ? prepared_copy(model, config) : std::move(*model.network);
+  std::optional<Network> prepared;
+  try {
+    prepared = model.kind == Model::Kind::kFloat || model.needs_data ? prepared_copy(model, config)
+                                                                     : std::move(*model.network);
+  } catch (const Error& error) {
+    add_reasons(error.what(), report);
+    print(report, options.common.json, options.common.all);
+    throw;
+  }
+  Network& own = *prepared;
   const quant::Plan plan = quant::plan(own, examples);
   add_plan(plan, report);
   report.fact("convertible", plan.convertible());
   if (!plan.convertible()) {
-    print(report, options.common.json);
+    print(report, options.common.json, options.common.all);
     throw GraphError(model.path, "some layers have no integer form: see the column of reasons");
   }
   const DeviceSize size = device_size(quant::convert(own, examples));
   add_size(size, report);
-  print(report, options.common.json);
+  print(report, options.common.json, options.common.all);
   options.budget.check(size.ram, size.flash);
 }
 

@@ -30,8 +30,9 @@ struct QuantizeOptions {
 };
 
 /// The signal-to-noise ratio of the integers' outputs.
-Cell outputs_to_noise(const Model& floats, const Model& integers, const Samples& samples) {
+Cell outputs_to_noise(Model& floats, const Model& integers, const Samples& samples) {
   constexpr int64_t kCompared = 1024;  // samples
+  const ComputeAsKind in_float(floats);
   const std::vector<Tensor> expected =
       predict_outputs(*floats.network, samples.loader(floats, kCompared));
   const std::vector<Tensor> got =
@@ -63,7 +64,7 @@ void quantize_model(const QuantizeOptions& options) {
                  options.test.target,
                  options.bits.config});
   Model model = open_model(options.model);
-  if (model.kind != Model::Kind::kFloat)
+  if (model.kind != Model::Kind::kFloat && !model.needs_data)
     throw DataError(
         model.path,
         "is ",
@@ -72,8 +73,10 @@ void quantize_model(const QuantizeOptions& options) {
         model.kind == Model::Kind::kPrepared
             ? ": quantrain export takes it as it is, and quantrain finetune trains it on"
             : "");
+  if (model.needs_data && options.bits.given())
+    throw WrongCall("--bits", "and its kin are for networks of floats; ", model.path, " has bits");
   const Parts parts = read_parts(options.data, options.test, model, false);
-  describe(model, parts.training);
+  if (!model.needs_data) describe(model, parts.training);
   if (options.budget.given()) {
     Network trial = prepared_copy(model, config);
     const DeviceSize size = device_size(quant::convert(trial, examples_of(model)));
@@ -97,7 +100,7 @@ void quantize_model(const QuantizeOptions& options) {
           "(--mean, --deviation, --range), and check the order of the classes.");
   }
   Network net = copy(*model.network);
-  prepare(net, model, config, false);
+  if (!model.needs_data) prepare(net, model, config, false);
   quant::calibrate(net,
                    parts.training.loader(
                        Form::kCodes, spread(parts.training.data->size, options.calibration), {}));
@@ -116,7 +119,7 @@ void quantize_model(const QuantizeOptions& options) {
   }
   options.results.write(*integers.integer, net, report);
   if (!options.results.given()) report.note(kNothingWritten);
-  print(report, options.common.json);
+  print(report, options.common.json, options.common.all);
 }
 
 }  // namespace

@@ -30,8 +30,7 @@ struct RunOptions {
 
 std::vector<Tensor> real_outputs(Model& model, const DataLoader& loader) {
   if (model.integer) return predict_outputs(*model.integer, loader);
-  if (model.kind == Model::Kind::kFloat) return predict_outputs(*model.network, loader);
-  const quant::DeployedMode deployed(*model.network);
+  const ComputeAsKind as_kind(model);
   return predict_outputs(*model.network, loader);
 }
 
@@ -80,6 +79,39 @@ ArrayFile classes_of(const ArrayFile& outputs) {
   return file;
 }
 
+/// A row for each sample, unless a sample has more numbers than a row can show.
+void add_results(const ArrayFile& file, const std::vector<std::string>& names, Report& report) {
+  const int64_t samples = file.shape[0];
+  const bool is_classes = file.shape.size() == 1 && file.floats.empty();
+  const auto count = std::ssize(file.floats) + std::ssize(file.integers);
+  const int64_t width = samples == 0 ? 0 : count / samples;
+  constexpr int64_t kMostColumns = 16;
+  if (width > kMostColumns) {
+    report.note("A sample has " + std::to_string(width) + " results: --output FILE writes them.");
+    return;
+  }
+  std::vector<std::string> columns{">sample"};
+  if (is_classes) columns.insert(columns.end(), {">class", "name"});
+  for (int64_t k = 0; k < width && !is_classes; ++k)
+    columns.push_back(">output" + std::to_string(k));
+  if (names.empty() && is_classes) columns.pop_back();
+  std::vector<std::vector<Cell>> rows;
+  for (int64_t i = 0; i < samples; ++i) {
+    std::vector<Cell> row{i};
+    for (int64_t k = i * width; k < (i + 1) * width; ++k) {
+      const auto at = static_cast<size_t>(k);
+      row.push_back(file.floats.empty() ? Cell(int64_t{file.integers[at]})
+                                        : Cell(Rounded{double{file.floats[at]}, 4}));
+    }
+    if (!names.empty() && is_classes)
+      row.push_back(names[static_cast<size_t>(file.integers[static_cast<size_t>(i)])]);
+    rows.push_back(std::move(row));
+  }
+  std::vector<double> weights;  // the first samples
+  for (int64_t i = 0; i < samples; ++i) weights.push_back(static_cast<double>(-i));
+  report.long_table("results", std::move(columns), std::move(rows), std::move(weights), "");
+}
+
 void run_model(const RunOptions& given) {
   RunOptions options = given;
   options.common.apply();
@@ -119,9 +151,9 @@ void run_model(const RunOptions& given) {
     if (options.as == "classes") file = classes_of(file);
   }
   if (samples.data->has_targets()) add_metrics(evaluate_model(model, loader), "", report);
-  if (!options.output.empty()) {
-    std::vector<std::string> names;
-    if (options.as == "classes") names = model.classes();
+  std::vector<std::string> names;
+  if (options.as == "classes") names = model.classes();
+  {
     if (!names.empty() && std::ssize(names) != model.outputs()) {
       TextStream text;
       text << "names are left out: " << model.path << " names " << names.size()
@@ -129,10 +161,14 @@ void run_model(const RunOptions& given) {
       report.warning(std::move(text).str());
       names.clear();
     }
+  }
+  if (options.output.empty()) {
+    add_results(file, names, report);
+  } else {
     write_files([&] { write_array(options.output, file, names); });
     report.fact("output", options.output);
   }
-  print(report, options.common.json);
+  print(report, options.common.json, options.common.all);
 }
 
 }  // namespace

@@ -99,9 +99,17 @@ Range bytes_range(const DataFlags& flags, Range of_model) {
   return is_usual ? of_model : kOfBytes[0];
 }
 
-/// Whether floats are signed codes of this input.
-bool holds_codes(const Data& data, const std::optional<QParams>& params) {
-  return data.is_int8 && params && params->type.is_signed;
+/// How much larger the model's codes are than values of int8; nothing if those are numbers.
+/// Throws: DataError if a quantized .onnx file takes no int8: then they might be either.
+std::optional<int32_t> int8_offset(const Data& data, const Model& model, const QParams& params) {
+  if (!data.is_int8) return std::nullopt;
+  if (params.type.is_signed) return 0;
+  if (model.int8_offset || model.kind == Model::Kind::kFloat || model.format != "ONNX")
+    return model.int8_offset;
+  throw DataError(data.path,
+                  "holds int8, and the input of ",
+                  model.path,
+                  " has no codes of int8: save the real values as floats");
 }
 
 /// Batches of data in one of the forms.
@@ -126,10 +134,10 @@ class Source : public BatchSource {
     const int64_t n = width();
     if (data_->bytes.empty()) {
       std::copy_n(data_->floats.begin() + row * n, n, to);
-      if (!holds_codes(*data_, reading_.params)) return;
+      if (!data_->is_int8 || !reading_.int8_offset) return;
       const QParams& params = *reading_.params;
-      for (int64_t i = 0; i < n; ++i)
-        to[i] = params.scale[0] * (to[i] - static_cast<float>(params.zero_point[0]));
+      const auto zero = static_cast<float>(params.zero_point[0] - *reading_.int8_offset);
+      for (int64_t i = 0; i < n; ++i) to[i] = params.scale[0] * (to[i] - zero);
       return;
     }
     const uint8_t* const bytes = data_->bytes.data() + row * n;
@@ -233,11 +241,12 @@ Reading reading_of(const DataFlags& flags, const Model& model, const Data& data)
                       ": leave --mean and --deviation away");
     reading.features = meaning->features;
     reading.params = meaning->params;
+    reading.int8_offset = int8_offset(data, model, meaning->params);
     reading.range = meaning->params.float_range();
     reading.input = raw_range(reading.range, reading.features);
     reading.raw = bytes_range(flags, reading.input);
     if (flags.range.empty() || !data.bytes.empty()) return reading;
-    if (holds_codes(data, reading.params))
+    if (reading.int8_offset)
       throw DataError(data.path,
                       "holds int8, which are codes of ",
                       model.path,
@@ -309,8 +318,7 @@ DataLoader Samples::loader(Form form,
 
 Metrics evaluate_model(Model& model, const DataLoader& batches) {
   if (model.integer) return evaluate(*model.integer, batches);
-  if (model.kind == Model::Kind::kFloat) return evaluate(*model.network, batches);
-  const quant::DeployedMode deployed(*model.network);
+  const ComputeAsKind as_kind(model);
   return evaluate(*model.network, batches);
 }
 

@@ -21,6 +21,7 @@
 #include "framework/io/json.hpp"
 #include "framework/io/json_writer.hpp"
 #include "framework/io/safetensors.hpp"
+#include "layers/training/what_differs.hpp"
 
 namespace quantrain {
 namespace {
@@ -271,12 +272,13 @@ std::optional<std::string> Checkpoints::load(std::span<const NamedState> state) 
     }
     const std::string& configuration = file.metadata_at("configuration");
     if (configuration != options_.configuration) {
+      const auto [theirs, own] = what_differs(configuration, options_.configuration);
       throw DataError("checkpoint",
                       path,
                       ": belongs to a run with the configuration \"",
-                      configuration,
+                      theirs,
                       "\", but this run has \"",
-                      options_.configuration,
+                      own,
                       "\": resume with that configuration, or name another folder");
     }
     std::string position = file.metadata_at("position");

@@ -1,6 +1,9 @@
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "framework/core/text_table.hpp"
 #include "quant/analysis/diagnosis.hpp"
@@ -11,6 +14,25 @@ namespace quantrain::quant {
 namespace {
 
 std::string decibels(double snr) { return std::isfinite(snr) ? decimals(snr, 1) : "exact"; }
+
+/// The indices of the largest values, in their order; of few values, all.
+std::vector<size_t> largest(const std::vector<double>& values) {
+  constexpr size_t kShown = 20;
+  std::vector<size_t> indices(values.size());
+  std::iota(indices.begin(), indices.end(), size_t{0});
+  if (values.size() <= kShown + 1) return indices;
+  const auto key = [&](size_t i) { return std::isnan(values[i]) ? INFINITY : values[i]; };
+  std::stable_sort(
+      indices.begin(), indices.end(), [&](size_t a, size_t b) { return key(a) > key(b); });
+  indices.resize(kShown);
+  std::sort(indices.begin(), indices.end());
+  return indices;
+}
+
+void print_others(std::ostream& stream, size_t count, const char* what) {
+  if (count > 0)
+    stream << "and " << count << " more " << what << ", which lose less: to_json() has them\n";
+}
 
 void print_layers(std::ostream& stream, const Diagnosis& diagnosis) {
   TextTable table("llrrrrrrrrr");
@@ -47,7 +69,13 @@ void print_layers(std::ostream& stream, const Diagnosis& diagnosis) {
 void print_classes(std::ostream& stream, const ClassesDiagnosis& classes) {
   TextTable table("rrrrr");
   table.add({"class", "samples", "recall in float", "simulated", "integers"});
-  for (int64_t c = 0; c < classes.floats.classes(); ++c) {
+  // Of many classes, those that lose most.
+  std::vector<double> loss;
+  for (int64_t c = 0; c < classes.floats.classes(); ++c)
+    loss.push_back(classes.floats.recall(c) - classes.integers.recall(c));
+  const std::vector<size_t> shown = largest(loss);
+  for (const size_t index : shown) {
+    const auto c = static_cast<int64_t>(index);
     int64_t samples = 0;
     for (int64_t p = 0; p < classes.floats.classes(); ++p) samples += classes.floats.count(c, p);
     table.add({std::to_string(c),
@@ -59,6 +87,7 @@ void print_classes(std::ostream& stream, const ClassesDiagnosis& classes) {
   stream << "\naccuracy: " << decimals(classes.floats.accuracy(), 4) << " in float, "
          << decimals(classes.integers.accuracy(), 4) << " in integers\n"
          << table;
+  print_others(stream, loss.size() - shown.size(), "classes");
 }
 
 void print_outputs(std::ostream& stream, const Diagnosis& diagnosis) {
@@ -72,8 +101,12 @@ void print_outputs(std::ostream& stream, const Diagnosis& diagnosis) {
              "integers",
              "largest targets, float",
              "integers"});
-  for (const OutputDiagnosis& output : diagnosis.outputs) {
-    const std::optional<LargestTargets>& largest = output.largest_targets;
+  std::vector<double> errors;
+  for (const OutputDiagnosis& output : diagnosis.outputs) errors.push_back(output.relative);
+  const std::vector<size_t> shown = largest(errors);
+  for (const size_t index : shown) {
+    const OutputDiagnosis& output = diagnosis.outputs[index];
+    const std::optional<LargestTargets>& targeted = output.largest_targets;
     const bool targets = output.target_rmse_float && output.target_rmse_integers;
     table.add({output.name,
                number_text(output.spread),
@@ -82,10 +115,11 @@ void print_outputs(std::ostream& stream, const Diagnosis& diagnosis) {
                number_text(output.relative),
                targets ? number_text(*output.target_rmse_float) : "-",
                targets ? number_text(*output.target_rmse_integers) : "-",
-               largest ? number_text(largest->rmse_float) : "-",
-               largest ? number_text(largest->rmse_integers) : "-"});
+               targeted ? number_text(targeted->rmse_float) : "-",
+               targeted ? number_text(targeted->rmse_integers) : "-"});
   }
   stream << '\n' << table;
+  print_others(stream, errors.size() - shown.size(), "outputs");
 }
 
 }  // namespace

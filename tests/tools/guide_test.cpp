@@ -50,12 +50,12 @@ TEST_CASE("the guide's commands take an .onnx file and images to C99", "[tools]"
   test::write_bytes(folder / "shapes.onnx", test::read_bytes(guide + "shapes.onnx"));
   write_images(folder / "images");
   const std::vector<std::string> commands = commands_of(guide + "program.md");
-  REQUIRE(commands.size() == 8);  // four to C99, two to test it, two against a loss
+  REQUIRE(commands.size() == 10);  // four to C99, two to test it, four against a loss
   std::string out;
   for (const std::string& command : commands) {
     const std::string call = "cd '" + folder.path() +
-                             "' && quantrain() { '" QUANTRAIN_PROGRAM "' \"$@\"; } && " + command +
-                             " >out 2>&1 </dev/null";
+                             "' && quantrain() { '" QUANTRAIN_PROGRAM "' \"$@\"; } && { " +
+                             command + "; } >out 2>&1 </dev/null";
     const int status = std::system(call.c_str());
     const std::string printed = test::text_of(folder / "out");
     INFO(command << '\n' << printed);

@@ -119,7 +119,7 @@ class Bench {
     for (int64_t row = 0; row < kSamples; ++row) {
       for (int column = 0; column < 9; ++column)
         text += std::to_string(random.uniform(-1.0f, 1.0f)) + ',';
-      text += row % 3 == 0 ? "left\n" : row % 3 == 1 ? "middle\n" : "right\n";
+      text += row % 3 == 0 ? "\"left, up\"\n" : row % 3 == 1 ? "middle\n" : "right\n";
     }
     write_file(at("table.csv"), text);
   }

@@ -83,13 +83,11 @@ TEST_CASE("run, quantize, finetune and diagnose work on every kind of data", "[t
       const std::string table = test::text_of(bench().at("classes.csv"));
       CHECK(std::count(table.begin(), table.end(), '\n') == test::Bench::kSamples + 1);
     }
-    // The readers are the same for all verbs: the others see two kinds of data.
-    for (const std::string& data : {data_of(kind.data)[0], data_of(kind.data)[3]}) {
-      const std::string both = kind.path + " --data " + data;
-      runs("quantize " + both, kind.is_float ? 0 : 1);
-      runs("diagnose " + both + " --samples 8", kind.has_layers ? 0 : 1);
-      runs("finetune " + both + " --steps 1", kind.has_layers ? 0 : 1);
-    }
+    // The readers are the same for all verbs: the others see one kind of data.
+    const std::string both = kind.path + " --data " + data_of(kind.data)[3];
+    runs("quantize " + both, kind.is_float ? 0 : 1);
+    runs("diagnose " + both + " --samples 8", kind.has_layers ? 0 : 1);
+    runs("finetune " + both + " --steps 1", kind.has_layers ? 0 : 1);
   }
 }
 
@@ -134,7 +132,7 @@ TEST_CASE("compare finds no difference between a prepared network and its intege
 TEST_CASE("compare takes any two kinds of models", "[tools]") {
   const std::vector<Kind> all = kinds();
   for (size_t i = 0; i < all.size(); ++i) {
-    for (size_t j = 0; j < all.size(); ++j) {
+    for (size_t j = 0; j <= i; ++j) {
       const bool fit = all[i].data == all[j].data;
       const std::string call = "compare " + all[i].path + ' ' + all[j].path + " --data " +
                                all[i].data + "/images.bin --samples 4";
@@ -164,7 +162,7 @@ TEST_CASE("a table is read by its columns, and words are classes", "[tools]") {
            "mlp.onnx --data table.csv --target kind --output mlp.safetensors --network mlp.net",
        0);
   // The columns and classes are in the files now.
-  CHECK(json_of("info mlp.safetensors").at("classes") == Json({"left", "middle", "right"}));
+  CHECK(json_of("info mlp.safetensors").at("classes") == Json({"left, up", "middle", "right"}));
   CHECK(json_of("run mlp.safetensors --data table.csv").at("samples") == test::Bench::kSamples);
   CHECK(json_of("run mlp.net --data table.csv --target kind").contains("accuracy"));
   // The model keeps its columns: others would be mistaken for them.
@@ -365,6 +363,10 @@ TEST_CASE("help, completions and the manual page name every verb and flag", "[to
     CHECK_THAT(help, test::ContainsSubstring("\n  " + verb + " "));
     const std::string own = runs(verb + " --help", 0).out;
     CHECK_THAT(own, test::ContainsSubstring("Example:\n  quantrain " + verb));
+    // Every verb that reads a model takes the same options for .onnx files.
+    const bool reads = verb != "completion" && verb != "man";
+    for (const std::string flag : {"shape", "outputs", "range", "anew"})
+      CHECK((own.find("--onnx-" + flag + ' ') != std::string::npos) == reads);
     for (size_t at = own.find("\n  --"); at != std::string::npos; at = own.find("\n  --", at + 1)) {
       const std::string flag = own.substr(at + 5, own.find_first_of(" \n", at + 5) - at - 5);
       INFO(verb << " --" << flag);

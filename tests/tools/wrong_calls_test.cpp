@@ -32,6 +32,10 @@ std::vector<Wrong> wrong_calls() {
       {"", 2, "no verb"},
       {"nonsense", 2, "no verb \"nonsense\": there are info, plan"},
       {"Info " + kOnnx, 2, "no verb \"Info\""},
+      {"qauntize " + kOnnx, 2, "did you mean quantize?"},
+      {"run " + kOnnx + " --dta big/idx",
+       2,
+       "there is no --dta: did you mean --data?; see quantrain run"},
       {"--nonsense", 2, "--nonsense"},
       {"-j", 2, "-j"},
       {"info", 2, "MODEL is required"},
@@ -108,7 +112,7 @@ std::vector<Wrong> wrong_calls() {
       {"run " + kOnnx + " --data small/png", 1, "[8, 8, 1], the model takes [13, 10, 1]"},
       {"run " + kOnnx + " --data table.csv --target kind", 1, "the model takes [13, 10, 1]"},
       {"run " + test::kTflite + idx, 1, "samples [13, 10], the model takes [8, 8, 1]"},
-      {"run " + test::kExports + "mlp.onnx --data table.csv", 1, "\"left\""},
+      {"run " + test::kExports + "mlp.onnx --data table.csv", 1, "\"left, up\""},
       {"run " + test::kExports + "mlp.onnx --data table.csv --columns a,b",
        1,
        "rows [2] (a, b), the model takes [9]"},
@@ -296,6 +300,8 @@ TEST_CASE("an interrupted run leaves nothing half written, and goes on", "[tools
   const Ended other =
       bench().run("finetune float.safetensors --data big/idx --epochs 1 --checkpoint run --resume");
   CHECK(other.status == 1);
+  CHECK_THAT(other.err, test::ContainsSubstring("the configuration \"--epochs 100000 ... "));
+  CHECK_THAT(other.err, test::ContainsSubstring("this run has \"--epochs 1 ... --batch 64\""));
   const Ended again =
       bench().run("finetune float.safetensors --data big/idx --epochs 1 --checkpoint run");
   CHECK(again.status == 1);

@@ -218,6 +218,29 @@ TEST_CASE("a checkpoint of another run is refused, with the difference in the me
                         DataError,
                         "belongs to a run with the configuration \"a run\", but this run has "
                         "\"another run\": resume with that configuration, or name another folder");
+  // Of long configurations, the message shows what differs.
+  const std::string files = "train --data " + std::string(300, 'd');
+  const std::string rest = " {\n  \"bits\": 8,\n  \"signed\": true\n}";
+  const TemporaryFolder long_folder;
+  Checkpoints({.folder = long_folder.path(),
+               .configuration = files + " --epochs 2 --target  --seed 1 --lr 0.1" + rest})
+      .save(5, some_tensors(1.0f), "");
+  const Checkpoints longer(
+      {.folder = long_folder.path(),
+       .resume = true,
+       .configuration = files + " --epochs 3 --target t --seed 1 --lr 0.1 {\n  \"bits\": 4,\n" +
+                        "  \"signed\": true\n}"});
+  QUANTRAIN_CHECK_ERROR(longer.load(some_tensors(0.0f)),
+                        DataError,
+                        "the configuration \"--epochs 2 ... --target  ... \"bits\": 8,\", but this "
+                        "run has \"--epochs 3 ... --target t ... \"bits\": 4,\": resume");
+  const Checkpoints more(
+      {.folder = long_folder.path(),
+       .resume = true,
+       .configuration = files + " --epochs 2 --more --target  --seed 1 --lr 0.1" + rest});
+  QUANTRAIN_CHECK_ERROR(more.load(some_tensors(0.0f)),
+                        DataError,
+                        "the configuration \"\", but this run has \"--more\"");
   const Checkpoints same = resuming(folder.path());
   std::vector<NamedState> tensors = some_tensors(0.0f);
   tensors[1].tensor = Tensor::zeros({3});

@@ -1,0 +1,168 @@
+// What a user of the program reads: options, reports, advice.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "docs/guide/shapes.hpp"
+#include "framework/data/npy.hpp"
+#include "layers/onnx/reader.hpp"
+#include "layers/onnx/writer.hpp"
+#include "tests/tools/program.hpp"
+
+namespace quantrain {
+namespace {
+
+using Json = nlohmann::json;
+using test::bench;
+using test::ContainsSubstring;
+using test::Ended;
+
+Ended ends_with_status(const std::string& arguments, int status) {
+  Ended ended = bench().run(arguments);
+  INFO(arguments << '\n' << ended.out << ended.err);
+  REQUIRE(ended.status == status);
+  return ended;
+}
+
+Json json_report(const std::string& arguments) {
+  return Json::parse(ends_with_status(arguments + " --json", 0).out);
+}
+
+/// Images of the guide's network.
+void write_shapes(const std::string& name) {
+  const Dataset images = shapes(32, 1);
+  std::vector<uint8_t> bytes;
+  for (int64_t i = 0; i < images.size(); ++i) {
+    const auto image = images.image(i);
+    bytes.insert(bytes.end(), image.begin(), image.end());
+  }
+  test::write_bytes(bench().at(name), test::npy("|u1", "(32, 16, 16)", bytes));
+}
+
+const std::string kShapes = QUANTRAIN_TEST_DATA "/../../docs/guide/shapes";
+const std::string kLenet = test::kExports + "lenet.onnx";
+const std::string kCnn = test::kExports + "ds_cnn.onnx";
+const std::string kQuantized = QUANTRAIN_TEST_DATA "/quantized/";
+
+}  // namespace
+
+TEST_CASE("of two models, each .onnx file that quantrain did not write gets the options for them",
+          "[tools]") {
+  const std::string data = " --data big/images.npy --samples 4 --onnx-outputs nothing";
+  CHECK_THAT(ends_with_status("compare integer.safetensors prepared.safetensors" + data, 2).err,
+             ContainsSubstring("[--onnx-outputs] is only for .onnx files"));
+  CHECK_THAT(ends_with_status("compare integer.safetensors " + kCnn + data, 1).err,
+             ContainsSubstring("\"nothing\""));
+}
+
+TEST_CASE("--print-config prints what the flags mean, for --config", "[tools]") {
+  const std::string flags = " --weight-bits 4 --layer Linear=8/7 --observer percentile";
+  const Ended printed = ends_with_status("quantize" + flags + " --print-config", 0);
+  const Json config = Json::parse(printed.out);
+  CHECK(config.at("model").at("weight").at("bits") == 4);
+  CHECK(config.at("model").at("activation").at("bits") == 8);
+  CHECK(config.at("types").at("Linear").at("activation").at("bits") == 7);
+  write_file(bench().at("config.json"), printed.out);
+  CHECK(ends_with_status("finetune --print-config --config config.json", 0).out == printed.out);
+  CHECK(json_report("plan float.safetensors --config config.json") ==
+        json_report("plan float.safetensors" + flags));
+  CHECK_THAT(ends_with_status("plan --bits 9 --print-config", 2).err, ContainsSubstring(" to 8"));
+}
+
+TEST_CASE("plan prints why a network has no integer form, as JSON, too", "[tools]") {
+  const Ended ended = ends_with_status("plan " + kLenet + " --json", 1);
+  const Json report = Json::parse(ended.out);
+  CHECK(report.at("convertible") == false);
+  REQUIRE(report.at("reasons").size() == 1);
+  CHECK_THAT(report.at("reasons")[0].at("reason").get<std::string>(),
+             ContainsSubstring("log_softmax has no integer form"));
+  CHECK_THAT(ended.err, ContainsSubstring("log_softmax has no integer form"));
+  CHECK_THAT(ends_with_status("plan " + kLenet, 1).out, ContainsSubstring("log_softmax"));
+  CHECK_THAT(ends_with_status("plan float.safetensors", 0).out,
+             ContainsSubstring("accumulator <=: the largest sum"));
+}
+
+TEST_CASE("run without --output shows the results of the first samples", "[tools]") {
+  const std::string call = "run " + kCnn + " --data big/images.npy";
+  const std::string some = ends_with_status(call, 0).out;
+  CHECK_THAT(some, ContainsSubstring("\n    19  "));
+  CHECK_THAT(some, !ContainsSubstring("\n    20  "));
+  CHECK_THAT(some, ContainsSubstring("and 4 more rows: --all prints them\n"));
+  const std::string all = ends_with_status(call + " --all", 0).out;
+  CHECK_THAT(all, ContainsSubstring("\n    23  "));
+  CHECK_THAT(all, !ContainsSubstring("more rows"));
+  const Json results = json_report(call + " --as outputs").at("results");
+  REQUIRE(results.size() == test::Bench::kSamples);
+  ends_with_status(call + " --as outputs --output all.npy", 0);
+  const std::vector<float> values = read_npy(bench().at("all.npy")).floats();
+  for (size_t k = 0; k < 6; ++k)
+    CHECK(results[23].at("output" + std::to_string(k)) == static_cast<double>(values[23 * 6 + k]));
+}
+
+TEST_CASE("info knows the shape of each layer's output, and what is folded", "[tools]") {
+  const Json floats = json_report("info " + kCnn).at("layers");
+  CHECK(floats[0].at("output").size() == 3);
+  write_shapes("shapes.npy");
+  ends_with_status("quantize " + kShapes + ".onnx --data shapes.npy --network shapes.net", 0);
+  const Json prepared = json_report("info shapes.net").at("layers");
+  const auto count = [&](const Json& layers, const std::string& text) {
+    return std::count_if(layers.begin(), layers.end(), [&](const Json& layer) {
+      return layer.at("output") == text;
+    });
+  };
+  CHECK(count(prepared, "folded") > 0);
+  CHECK(count(prepared, "unknown") + count(floats, "folded") + count(floats, "unknown") == 0);
+}
+
+TEST_CASE("int8 values are the codes of a quantized .onnx file whose input is int8", "[tools]") {
+  const std::string file = kQuantized + "ort_images_int8.onnx";
+  const Json input = json_report("info " + file).at("inputs")[0];
+  const auto low = input.at("low").get<double>();
+  const double scale = (input.at("high").get<double>() - low) / 255.0;
+  std::vector<uint8_t> codes;
+  std::vector<float> reals;
+  for (int i = 0; i < 2 * 2 * 12 * 12; ++i) {
+    codes.push_back(static_cast<uint8_t>((i * 37) % 256));  // q + 256 of a negative q
+    const int q = codes.back() < 128 ? codes.back() : codes.back() - 256;
+    reals.push_back(static_cast<float>(low + scale * (q + 128)));
+  }
+  const std::string shape = "(2, 2, 12, 12)";
+  test::write_bytes(bench().at("qi.npy"), test::npy("|i1", shape, codes));
+  test::write_bytes(bench().at("qf.npy"), test::npy("<f4", shape, test::bytes_of(reals)));
+  const std::string call = "run " + file + " --as integers --output q.npy --data ";
+  ends_with_status(call + "qf.npy", 0);
+  const std::vector<int32_t> expected = read_npy(bench().at("q.npy")).labels();
+  ends_with_status(call + "qi.npy", 0);
+  CHECK(read_npy(bench().at("q.npy")).labels() == expected);
+  // A file that takes uint8 has no such codes.
+  const Ended refused =
+      ends_with_status("run " + kQuantized + "ort_images_qdq.onnx --data qi.npy", 1);
+  CHECK_THAT(refused.err, ContainsSubstring("has no codes of int8: save the real values"));
+}
+
+TEST_CASE("what a quantized .onnx file leaves open is chosen from data", "[tools]") {
+  onnx::Model model = onnx::read_model(kShapes + "_qdq.onnx");
+  // Without the quantizer of one result, whose readers read it as it is.
+  const std::string lost = "/3/branch/4/BatchNormalization_output_0";
+  std::erase_if(model.graph.nodes, [&](const onnx::Node& node) {
+    return node.outputs[0].rfind(lost + "_QuantizeLinear", 0) == 0 ||
+           node.outputs[0].rfind(lost + "_DequantizeLinear", 0) == 0;
+  });
+  for (onnx::Node& node : model.graph.nodes) {
+    for (std::string& input : node.inputs) {
+      if (input == lost + "_DequantizeLinear_Output") input = lost;
+    }
+  }
+  onnx::write_model(bench().at("open.onnx"), model);
+  write_shapes("open.npy");
+  const std::string data = "quantize open.onnx --data open.npy --output open.safetensors";
+  CHECK_THAT(ends_with_status(data, 1).err,
+             ContainsSubstring("--onnx-anew chooses this anew, from the data of quantize"));
+  CHECK(json_report(data + " --onnx-anew").at("signal_to_noise").get<double>() > 20.0);
+  const Json same =
+      json_report("compare " + kShapes + "_qdq.onnx open.safetensors --data open.npy");
+  for (const Json& layer : same.at("layers"))
+    CHECK((layer.at("signal_to_noise").is_null() || layer.at("signal_to_noise") > 20.0));
+}
+
+}  // namespace quantrain
