@@ -59,12 +59,38 @@ Bytes safetensors(const std::string& header) {
   return bytes;
 }
 
-/// A safetensors file that describes a network.
-Bytes with_network(const std::string& format, const std::string& version, const std::string& text) {
+/// A safetensors file that describes a network. tensors: members of the header.
+Bytes with_network(const std::string& format,
+                   const std::string& version,
+                   const std::string& text,
+                   const std::string& tensors = "") {
   std::string quoted;
   for (const char c : text) quoted += c == '"' ? std::string("\\\"") : std::string(1, c);
   return safetensors(R"({"__metadata__":{"format":")" + format + R"(","version":")" + version +
-                     R"(","layout":"NHWC/OHWI","network":")" + quoted + "\"}}");
+                     R"(","layout":"NHWC/OHWI","network":")" + quoted + "\"}" + tensors + "}");
+}
+
+/// Many products that share 2^21 weights of 2 bits.
+Bytes with_shared_weights() {
+  constexpr int kSteps = 3000;
+  std::string values, steps;
+  for (int i = 1; i <= kSteps; ++i) {
+    values += R"(,{"name":"","shape":[1],"scale":[1]})";
+    steps += (i == 1 ? "" : ",") +
+             std::string(R"({"type":"quantized_linear","inputs":[0],"output":)") +
+             std::to_string(i) +
+             R"(,"members":{"rows":1,"inputs":2097152,"outputs":1,"zero_x":0,"weight":0}})";
+  }
+  Bytes bytes = with_network(
+      "quantrain-integer",
+      "2",
+      R"({"values":[{"name":"","shape":[2097152],"codes":{"bits":8,"signed":false,)"
+      R"("narrow":false,"scale":1,"zero_point":0}})" +
+          values + R"(],"constants":[{"bits":2,"count":2097152}],"inputs":[0],"outputs":[1],)" +
+          R"("steps":[)" + steps + "]}",
+      R"(,"constants.0":{"dtype":"U8","shape":[524288],"data_offsets":[0,524288]})");
+  bytes.resize(bytes.size() + 524288, 0x55);
+  return bytes;
 }
 
 class Files {
@@ -172,6 +198,7 @@ class Files {
                      "2",
                      repeated(R"({"values":[],"inputs":[],"outputs":[],"steps":[)", "{},", "]}")),
         model);
+    add("integer model, shared weights", with_shared_weights(), model);
     add("network, steps",
         with_network("quantrain-network",
                      "1",

@@ -113,13 +113,14 @@ class Dead {
   /// Whether no accumulator can overflow after the constants are added to the bias.
   bool bias_fits(const QuantizedProduct& p, int64_t outputs, int x) const {
     const int64_t length = p.weight.size() / outputs;
+    const SharedArray<int8_t> weight = p.weight.codes();
     const std::vector<bool>& dead = at(x);
     for (int64_t o = 0; o < outputs; ++o) {
       int64_t bias = p.bias.empty() ? 0 : p.bias[o];
       std::vector<int8_t> left;
       for (int64_t k = 0; k < length; ++k) {
         const auto c = static_cast<size_t>(k % static_cast<int64_t>(dead.size()));
-        const int8_t w = p.weight[o * length + k];
+        const int8_t w = weight[o * length + k];
         if (dead[c]) {
           bias += w * (ranges_.at(x)[c].lo - p.zero_x);
         } else {
@@ -233,6 +234,7 @@ class Rewriter {
     const Channels& x = ranges_.at(step.inputs[0]);
     const bool fold = folds && dead_.any(step.inputs[0]);
     const int64_t length = p.weight.size() / outputs;
+    const SharedArray<int8_t> from = p.weight.codes();
     std::vector<int8_t> weight;
     std::vector<int32_t> bias;
     QuantizedProduct result = p;
@@ -242,7 +244,7 @@ class Rewriter {
       int64_t sum = p.bias.empty() ? 0 : p.bias[o];
       for (int64_t k = 0; k < length; ++k) {
         const auto c = static_cast<size_t>(k % static_cast<int64_t>(dead_x.size()));
-        const int8_t w = p.weight[o * length + k];
+        const int8_t w = from[o * length + k];
         if (fold && dead_x[c]) {
           sum += w * (x[c].lo - p.zero_x);
         } else {
@@ -256,7 +258,7 @@ class Rewriter {
     }
     const bool plain =
         p.bias.empty() && std::all_of(bias.begin(), bias.end(), [](int32_t b) { return b == 0; });
-    result.weight = std::move(weight);
+    result.weight = {std::move(weight), p.weight.bits()};
     result.bias = plain ? SharedArray<int32_t>() : SharedArray<int32_t>(std::move(bias));
     return result;
   }

@@ -6,6 +6,7 @@
 #include "framework/core/error.hpp"
 #include "framework/integer/classes.hpp"
 #include "framework/integer/integer_model_ready.hpp"
+#include "framework/integer/program_constants.hpp"
 #include "framework/integer/program_file.hpp"
 #include "framework/integer/program_table.hpp"
 
@@ -24,6 +25,20 @@ Program validated(Program program) {
   return program;
 }
 
+// The panels of the kernels are the only copy of the weights that a model keeps. Steps share them.
+Program in_panels(Program program) {
+  integer::share_constants(program);
+  std::map<integer::PanelKey, integer::Constant> panels;
+  for (Step& step : program.steps) {
+    integer::QuantizedProduct* const p = integer::product(step.operation);
+    if (p == nullptr) continue;
+    const auto [at, is_new] = panels.try_emplace(integer::panel_key(step.operation));
+    if (is_new) at->second = p->weight.in_panels(integer::weights_shape(step.operation));
+    p->weight = at->second;
+  }
+  return program;
+}
+
 const Value& value_at(const Program& program,
                       const std::vector<int>& ids,
                       size_t i,
@@ -35,7 +50,7 @@ const Value& value_at(const Program& program,
 }  // namespace
 
 IntegerModel::Ready::Ready(Program valid)
-    : program(std::move(valid)),
+    : program(in_panels(std::move(valid))),
       plan(plan_memory(program)),
       input_of(program.values.size(), -1),
       output_of(program.values.size(), -1) {

@@ -1,6 +1,7 @@
 #include "framework/integer/memory_plan.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
@@ -118,10 +119,18 @@ void check_memory(const Program& program, int64_t limit, std::string_view where)
   int64_t places = 0;
   for (const int id : program.inputs) check(program.value(id), places = std::max(places, end(id)));
   int64_t prepared = 0;
+  std::set<PanelKey> shared;
   for (const Step& step : program.steps) {
     places = std::max(places, end(step.output));
     prepared += prepared_bytes(step.operation);
-    check(program.value(step.output), places + prepared + scratch_bytes(step.operation, 1));
+    int64_t scratch = scratch_bytes(step.operation, 1);
+    if (const QuantizedProduct* const p = product(step.operation)) {
+      // Steps share panels. While new ones are made, the weights are also plain bytes.
+      if (!shared.insert(panel_key(step.operation)).second)
+        prepared -= kernels::PackedWeightsS8::bytes(weights_shape(step.operation));
+      scratch = std::max(scratch, p->weight.size());
+    }
+    check(program.value(step.output), places + prepared + scratch);
   }
 }
 

@@ -26,8 +26,21 @@ int64_t output_size(const Operation& op) {
   return std::visit([](const auto& o) { return o.output_size(); }, op);
 }
 
+void validate(const Operation& op, std::string_view where, OverflowCheck& overflow) {
+  std::visit(
+      [&](const auto& o) {
+        if constexpr (HasProduct<std::decay_t<decltype(o)>>) {
+          o.validate(where, overflow);
+        } else {
+          o.validate(where);
+        }
+      },
+      op);
+}
+
 void validate(const Operation& op, std::string_view where) {
-  std::visit([&](const auto& o) { o.validate(where); }, op);
+  OverflowCheck overflow;
+  validate(op, where, overflow);
 }
 
 const QuantizedProduct* product(const Operation& op) {
@@ -37,6 +50,25 @@ const QuantizedProduct* product(const Operation& op) {
         return nullptr;
       },
       op);
+}
+
+QuantizedProduct* product(Operation& op) {
+  return const_cast<QuantizedProduct*>(product(std::as_const(op)));
+}
+
+kernels::Conv2dShape weights_shape(const Operation& op) {
+  return std::visit(
+      [](const auto& o) -> kernels::Conv2dShape {
+        if constexpr (HasProduct<std::decay_t<decltype(o)>>) return o.weights();
+        return {};
+      },
+      op);
+}
+
+PanelKey panel_key(const Operation& op) {
+  const Constant& weight = product(op)->weight;
+  const kernels::Conv2dShape s = weights_shape(op);
+  return {weight.id(), s.c, s.o, s.kh, s.kw, s.groups};
 }
 
 bool gives_accumulators(const Operation& op) {

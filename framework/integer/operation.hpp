@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <concepts>
 #include <cstdint>
 #include <optional>
@@ -26,7 +27,7 @@ namespace quantrain::integer {
 /// What each type in the list must state. The functions below document the members of the same
 /// names. If kChannels is kSame, remove_channels(dead) removes each channel c with dead[c] from the
 /// inputs and the output. A product, which multiplies by weights, also has a member `product`,
-/// multiply_adds() and channels().
+/// weights(), multiply_adds() and channels().
 template <class Op>
 concept IntegerOperation = requires(const Op& op,
                                     Op& changed,
@@ -94,10 +95,25 @@ std::vector<int64_t> input_sizes(const Operation& op);
 int64_t output_size(const Operation& op);
 /// Throws: ShapeError or QuantError naming `where` unless the result is defined for every input.
 void validate(const Operation& op, std::string_view where);
+/// The same for one of many operations, which may share weights.
+void validate(const Operation& op, std::string_view where, OverflowCheck& overflow);
 
 /// The weights and multipliers of a product, or null for other operations.
 const QuantizedProduct* product(const Operation& op);
 const QuantizedProduct* product(const Operation&& op) = delete;
+QuantizedProduct* product(Operation& op);
+/// The shape of a product's weights, as a convolution's. Of the shape, only the weights and groups
+/// have a meaning.
+kernels::Conv2dShape weights_shape(const Operation& op);
+/// What the panels of a product's weights depend on. Products with equal keys can share panels.
+struct PanelKey {
+  Constant::Id id{};
+  int64_t c = 0, o = 0, kh = 0, kw = 0, groups = 0;
+
+  friend auto operator<=>(const PanelKey&, const PanelKey&) = default;
+};
+/// The operation must be a product.
+PanelKey panel_key(const Operation& op);
 /// Whether the output is int32 accumulators instead of codes.
 bool gives_accumulators(const Operation& op);
 /// Zero points of the stored bytes: the one that the operation assumes for input i, and the one of

@@ -6,7 +6,7 @@
 
 #include "framework/core/error.hpp"
 #include "framework/core/hash.hpp"
-#include "framework/integer/packed_weights.hpp"
+#include "framework/integer/program_constants.hpp"
 
 namespace quantrain::integer {
 namespace {
@@ -91,7 +91,7 @@ class Validator {
     check_id("program", step.output);
     const Value& y = p_.value(step.output);
     const std::string& where = y.name;
-    validate(step.operation, where);
+    validate(step.operation, where, overflow_);
     const std::vector<int64_t> sizes = input_sizes(step.operation);
     if (sizes.size() != step.inputs.size())
       throw GraphError(
@@ -185,6 +185,7 @@ class Validator {
 
   const Program& p_;
   std::vector<bool> written_;
+  OverflowCheck overflow_;
 };
 
 /// Hashes the parts of a program by FNV-1a.
@@ -229,8 +230,14 @@ class Hash {
   bool are_two(const char*, const auto& operands) { return operands.size() == 2; }
   void operator()(const char*, const std::vector<int32_t>& values) { list(values); }
   void bytes(const char*, const std::vector<int32_t>& values) { list(values); }
-  void operator()(const char*, const SharedArray<int32_t>& values) { numbers(values); }
-  void weights(const char*, const SharedArray<int8_t>& values, int) { numbers(values); }
+  void operator()(const char*, const SharedArray<int32_t>& values) { list(values); }
+  void operator()(const char*, const Constant& constant) {
+    add(int32_t{constant.bits()});
+    add(static_cast<uint64_t>(constant.size()));
+    constant.each(0, constant.size(), [&](std::span<const int8_t> codes) {
+      for (const int8_t code : codes) add(int32_t{code});
+    });
+  }
   void operator()(const char*, const std::vector<uint8_t>& values) { list(values); }
   void operator()(const char*, const StoredOutput& y) {
     for (const int32_t value : {y.zero_point, y.lo, y.hi}) add(value);
@@ -254,11 +261,6 @@ class Hash {
   }
 
  private:
-  template <class T>
-  void numbers(const SharedArray<T>& values) {
-    add(static_cast<uint64_t>(values.size()));
-    for (const T value : values) add(int32_t{value});
-  }
   void byte(uint8_t value) { hash_.add(value); }
 
   Fnv1a hash_;
@@ -278,8 +280,8 @@ struct ArrayBytes {
   void operator()(const char*, const SharedArray<int32_t>& values) {
     bytes_in_all += values.size() * 4;
   }
-  void weights(const char*, const SharedArray<int8_t>& values, int bits) {
-    bytes_in_all += packed_weight_bytes(values.size(), bits);
+  void operator()(const char*, const Constant& constant) {
+    bytes_in_all += packed_bytes(constant.size(), constant.bits());
   }
   void operator()(const char*, const std::vector<uint8_t>& values) { add(values.size()); }
   void operator()(const char*, const std::optional<Requantization>& output) {
@@ -349,7 +351,7 @@ int64_t size_bytes(const Program& program) {
   int64_t bytes = 8 * static_cast<int64_t>(program.values.size());
   for (const Value& value : program.values) bytes += 8 * value.features.size();
   for (const Step& step : program.steps) bytes += size_bytes(step.operation);
-  return bytes;
+  return bytes - ProgramConstants(program).repeated_bytes();
 }
 
 int64_t multiply_adds(const Program& program) {

@@ -83,11 +83,13 @@ struct Program {
 void validate(const Program& program);
 
 /// Hash of everything that the integers and their meaning depend on: operations, wiring, shapes and
-/// parameters, but not names, origins and metadata. Equal on every machine.
+/// parameters, but not names, origins and metadata, nor how integers are stored or which steps
+/// share them. Equal on every machine.
 uint64_t content_hash(const Program& program);
 
-/// Bytes of the packed weights (packed_weights.hpp), biases, multipliers and tables. The size of a
-/// program also includes the scale and zero point of each value, and the features of its inputs.
+/// Bytes of the packed weights (constant.hpp), biases, multipliers and tables. The size of a
+/// program counts equal weights and equal biases once, and also includes the scale and zero point
+/// of each value, and the features of its inputs.
 int64_t size_bytes(const Operation& op);
 int64_t size_bytes(const Program& program);
 /// Multiply-adds of all products, for one sample.

@@ -5,7 +5,7 @@
 
 #include "framework/core/error.hpp"
 #include "framework/integer/memory_plan.hpp"
-#include "framework/integer/packed_weights.hpp"
+#include "framework/integer/program_constants.hpp"
 #include "framework/io/format.hpp"
 #include "framework/io/json.hpp"
 #include "framework/io/json_writer.hpp"
@@ -22,8 +22,8 @@ constexpr const char* kVersion = "2";
 /// Writes the members of an operation: numbers to JSON, arrays to tensors.
 class Writer {
  public:
-  Writer(JsonWriter& json, TensorFile& file, std::string prefix)
-      : json_(json), file_(file), prefix_(std::move(prefix)) {}
+  Writer(JsonWriter& json, TensorFile& file, const ProgramConstants& constants, std::string prefix)
+      : json_(json), file_(file), constants_(constants), prefix_(std::move(prefix)) {}
 
   void operator()(const char* name, int64_t value) { json_.member(name, value); }
   void operator()(const char* name, int32_t value) { json_.member(name, value); }
@@ -38,16 +38,15 @@ class Writer {
     add<int32_t>(name, values);
   }
   void operator()(const char* name, const SharedArray<int32_t>& values) {
-    if (!values.empty()) add<int32_t>(name, {values.data(), static_cast<size_t>(values.size())});
+    if (!values.empty()) json_.member(name, constants_.at(values));
+  }
+  void operator()(const char* name, const Constant& constant) {
+    if (!constant.empty()) json_.member(name, constants_.at(constant));
   }
   void bytes(const char* name, const std::vector<int32_t>& values) {
     std::vector<int8_t> narrow;
     for (const int32_t value : values) narrow.push_back(static_cast<int8_t>(value));
     add<int8_t>(name, narrow);
-  }
-  void weights(const char* name, const SharedArray<int8_t>& values, int bits) {
-    json_.member("weights", values.size());
-    add<uint8_t>(name, pack_weights(values, bits));
   }
   void operator()(const char* name, const std::vector<uint8_t>& values) {
     add<uint8_t>(name, values);
@@ -62,7 +61,7 @@ class Writer {
   void operator()(const char* name, const std::optional<Requantization>& output) {
     if (!output) return;
     object(name, [&] {
-      Writer nested(json_, file_, prefix_ + name + ".");
+      Writer nested(json_, file_, constants_, prefix_ + name + ".");
       Requantization::describe(*output, nested);
     });
   }
@@ -70,7 +69,7 @@ class Writer {
   void operator()(const char* name, const std::vector<Entry>& entries) {
     size_t k = 0;
     objects(name, entries, [&](const Entry& entry) {
-      Writer nested(json_, file_, prefix_ + name + "." + std::to_string(k++) + ".");
+      Writer nested(json_, file_, constants_, prefix_ + name + "." + std::to_string(k++) + ".");
       Entry::describe(entry, nested);
     });
   }
@@ -102,8 +101,33 @@ class Writer {
 
   JsonWriter& json_;
   TensorFile& file_;
+  const ProgramConstants& constants_;
   std::string prefix_;
 };
+
+std::string constant_name(size_t position) { return "constants." + std::to_string(position); }
+
+void write(JsonWriter& json, const ProgramConstants& constants, TensorFile& file) {
+  const auto write_one = [&](size_t position, int bits, int64_t count) {
+    json.object([&] {
+      json.member("bits", bits);
+      json.member("count", count);
+    });
+    return constant_name(position);
+  };
+  for (size_t i = 0; i < constants.entries().size(); ++i) {
+    if (const auto* const codes = std::get_if<Constant>(&constants.entries()[i])) {
+      const std::vector<uint8_t> packed = codes->packed();
+      const std::string name = write_one(i, codes->bits(), codes->size());
+      file.add<uint8_t>(name, {std::ssize(packed)}, packed);
+    } else {
+      const auto& numbers = std::get<SharedArray<int32_t>>(constants.entries()[i]);
+      const std::string name = write_one(i, 32, numbers.size());
+      file.add<int32_t>(
+          name, {numbers.size()}, {numbers.data(), static_cast<size_t>(numbers.size())});
+    }
+  }
+}
 
 void write(JsonWriter& json, const QParams& params) {
   json.object([&] {
@@ -134,8 +158,12 @@ void write(JsonWriter& json, const Value& value) {
   });
 }
 
-void write(JsonWriter& json, size_t i, const Step& step, TensorFile& file) {
-  Writer writer(json, file, std::to_string(i) + ".");
+void write(JsonWriter& json,
+           size_t i,
+           const Step& step,
+           const ProgramConstants& constants,
+           TensorFile& file) {
+  Writer writer(json, file, constants, std::to_string(i) + ".");
   const auto members = [&] {
     std::visit([&](const auto& op) { op.describe(op, writer); }, step.operation);
   };
@@ -203,11 +231,79 @@ class Tensors {
   std::set<std::string> taken_;
 };
 
+/// The constants of a file. finish() checks that a step uses each.
+class Constants {
+ public:
+  /// `list` may be missing in `network`.
+  Constants(Reader& network, Tensors& tensors) {
+    if (!network.has("constants")) return;
+    for (const JsonValue json : network.list("constants", 2 * kMostSteps))
+      entries_.push_back(read(json, constant_name(entries_.size()), tensors));
+    used_.assign(entries_.size(), false);
+  }
+  void take(int64_t position, Constant& constant, const std::string& where) {
+    constant = get<Constant>(position, where, "integers of 1 to 8 bits");
+  }
+  void take(int64_t position, SharedArray<int32_t>& numbers, const std::string& where) {
+    numbers = get<SharedArray<int32_t>>(position, where, "integers of 32 bits");
+  }
+  void finish() const {
+    for (size_t i = 0; i < used_.size(); ++i)
+      if (!used_[i]) throw DataError(constant_name(i), "no layer reads the constant");
+  }
+
+ private:
+  static ProgramConstants::Entry read(JsonValue json, const std::string& name, Tensors& tensors) {
+    Reader reader(json, name);
+    const int64_t bits = reader.integer("bits", kLeastBits, 32);
+    const int64_t count = reader.integer("count", 1, int64_t{1} << 40);
+    reader.finish();
+    if (bits == 32) {
+      std::vector<int32_t> numbers = tensors.take<int32_t>(name);
+      check_size(name, std::ssize(numbers), count, count, bits);
+      return SharedArray<int32_t>(std::move(numbers));
+    }
+    check_weight_bits(bits, name);
+    std::vector<uint8_t> packed = tensors.take<uint8_t>(name);
+    const auto narrow = static_cast<int>(bits);
+    check_size(name, std::ssize(packed), packed_bytes(count, narrow), count, bits);
+    if (const int64_t last = count * bits % 8; last != 0 && packed.back() >> last != 0)
+      throw DataError(name, "the bits after the last integer are not 0");
+    return Constant(SharedArray<uint8_t>(std::move(packed)), count, narrow);
+  }
+  static void check_size(
+      const std::string& name, int64_t size, int64_t expected, int64_t count, int64_t bits) {
+    if (size == expected) return;
+    throw DataError(name,
+                    size,
+                    " elements, expected ",
+                    expected,
+                    " for ",
+                    count,
+                    " integers of ",
+                    bits,
+                    " bits");
+  }
+  template <class T>
+  const T& get(int64_t position, const std::string& where, const char* expected) {
+    if (position >= std::ssize(entries_))
+      throw DataError(where, "constant ", position, " does not exist");
+    const auto i = static_cast<size_t>(position);
+    used_[i] = true;
+    const auto* const entry = std::get_if<T>(&entries_[i]);
+    if (entry == nullptr) throw DataError(where, "constant ", position, " is not ", expected);
+    return *entry;
+  }
+
+  std::vector<ProgramConstants::Entry> entries_;
+  std::vector<bool> used_;
+};
+
 /// Reads the members of an operation. The inverse of Writer.
 class Members {
  public:
-  Members(Reader& json, Tensors& tensors, std::string prefix)
-      : json_(json), tensors_(tensors), prefix_(std::move(prefix)) {}
+  Members(Reader& json, Tensors& tensors, Constants& constants, std::string prefix)
+      : json_(json), tensors_(tensors), constants_(constants), prefix_(std::move(prefix)) {}
 
   void operator()(const char* name, int64_t& value) { value = json_.integer(name, 0, kMost32); }
   void operator()(const char* name, int32_t& value) {
@@ -226,21 +322,32 @@ class Members {
     values = tensors_.take<int32_t>(prefix_ + name);
   }
   void operator()(const char* name, SharedArray<int32_t>& values) {
-    if (tensors_.has(prefix_ + name)) values = tensors_.take<int32_t>(prefix_ + name);
+    if (json_.has(name)) {
+      constants_.take(json_.integer(name, 0, kMost32), values, json_.where());
+    } else if (tensors_.has(prefix_ + name)) {  // of early files
+      values = tensors_.take<int32_t>(prefix_ + name);
+    }
   }
   void bytes(const char* name, std::vector<int32_t>& values) {
     const std::vector<int8_t> narrow = tensors_.take<int8_t>(prefix_ + name);
     values.assign(narrow.begin(), narrow.end());
   }
-  void weights(const char* name, SharedArray<int8_t>& values, int bits) {
+  void operator()(const char* name, Constant& constant) {
+    if (!json_.has("weights"))
+      return constants_.take(json_.integer(name, 0, kMost32), constant, json_.where());
+    // Early files store the weights of each step in fields of 2, 4 or 8 bits.
+    const auto bits = static_cast<int>(json_.integer("weight_bits", 0, kMost32));
     check_weight_bits(bits, json_.where());
+    const int width = bits == 2 ? 2 : bits <= 4 ? 4 : 8;
     const int64_t count = json_.integer("weights", 0, int64_t{1} << 40);
     const std::vector<uint8_t> bytes = tensors_.take<uint8_t>(prefix_ + name);
-    if (static_cast<int64_t>(bytes.size()) != packed_weight_bytes(count, bits)) {
+    if (std::ssize(bytes) != packed_bytes(count, width)) {
       throw DataError(
           json_.where(), bytes.size(), " bytes for ", count, " weights of ", bits, " bits");
     }
-    values = unpack_weights(bytes, count, bits);
+    std::vector<int8_t> codes(static_cast<size_t>(count));
+    unpack_codes(bytes, width, 0, count, codes.data());
+    constant = {std::move(codes), bits};
   }
   void operator()(const char* name, std::vector<uint8_t>& values) {
     values = tensors_.take<uint8_t>(prefix_ + name);
@@ -255,7 +362,7 @@ class Members {
   void operator()(const char* name, std::optional<Requantization>& output) {
     if (!json_.has(name)) return;
     Reader nested(json_.at(name), json_.where());
-    Members members(nested, tensors_, prefix_ + name + ".");
+    Members members(nested, tensors_, constants_, prefix_ + name + ".");
     Requantization::describe(output.emplace(), members);
     nested.finish();
   }
@@ -263,8 +370,10 @@ class Members {
   void operator()(const char* name, std::vector<Entry>& entries) {
     for (const JsonValue json : json_.list(name, kMostSteps)) {
       Reader nested(json, json_.where());
-      Members members(
-          nested, tensors_, prefix_ + name + "." + std::to_string(entries.size()) + ".");
+      Members members(nested,
+                      tensors_,
+                      constants_,
+                      prefix_ + name + "." + std::to_string(entries.size()) + ".");
       Entry::describe(entries.emplace_back(), members);
       nested.finish();
     }
@@ -282,6 +391,7 @@ class Members {
  private:
   Reader& json_;
   Tensors& tensors_;
+  Constants& constants_;
   std::string prefix_;
 };
 
@@ -322,14 +432,14 @@ Value value_from(JsonValue json, size_t position) {
   return value;
 }
 
-Step step_from(JsonValue json, size_t position, Tensors& tensors) {
+Step step_from(JsonValue json, size_t position, Tensors& tensors, Constants& constants) {
   Reader reader(json, "step " + std::to_string(position));
   Step step;
   const std::string name = reader.text("type");
   step.inputs = reader.ids("inputs");
   step.output = static_cast<int>(reader.integer("output", 0, kMost32));
   Reader numbers(reader.at("members"), reader.where());
-  Members members(numbers, tensors, std::to_string(position) + ".");
+  Members members(numbers, tensors, constants, std::to_string(position) + ".");
   bool known = false;
   for_each_type([&](auto* null) {
     using Op = std::decay_t<decltype(*null)>;
@@ -396,17 +506,20 @@ Program program_from(const TensorFile& file,
   Program program;
   Reader reader(network.root(), where);
   Tensors tensors(file);
+  Constants constants(reader, tensors);
   for (const JsonValue value : reader.list("values", kMostSteps))
     program.values.push_back(value_from(value, program.values.size()));
   program.inputs = reader.ids("inputs");
   program.outputs = reader.ids("outputs");
   for (const JsonValue step : reader.list("steps", kMostSteps))
-    program.steps.push_back(step_from(step, program.steps.size(), tensors));
+    program.steps.push_back(step_from(step, program.steps.size(), tensors, constants));
   reader.finish();
+  constants.finish();
   tensors.finish();
   program.metadata = file.metadata;
   for (const char* own : {"format", "version", "layout", "network"}) program.metadata.erase(own);
   validate(program);
+  share_constants(program);
   check_memory(program, limit.value_or(memory_limit(bytes_of(file))), where);
   return program;
 }
@@ -423,14 +536,18 @@ TensorFile tensors_of(const Program& program, const std::string& path) {
     return std::make_exception_ptr(
         DataError(path, "a layer's name cannot be written as JSON: ", text));
   });
+  const ProgramConstants constants(program);
   const auto values = [&] {
     for (const Value& value : program.values) write(json, value);
   };
   const auto steps = [&] {
-    for (size_t i = 0; i < program.steps.size(); ++i) write(json, i, program.steps[i], file);
+    for (size_t i = 0; i < program.steps.size(); ++i)
+      write(json, i, program.steps[i], constants, file);
   };
   json.object([&] {
     json.member("values", [&] { json.list(values); });
+    if (!constants.entries().empty())
+      json.member("constants", [&] { json.list([&] { write(json, constants, file); }); });
     json.member("inputs", program.inputs);
     json.member("outputs", program.outputs);
     json.member("steps", [&] { json.list(steps); });

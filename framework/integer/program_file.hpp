@@ -19,10 +19,11 @@ Program program_from(const TensorFile& file,
                      const std::string& where,
                      std::optional<int64_t> memory_limit = {});
 
-/// Writes a safetensors file, completely or not at all. The arrays of the operations are tensors
-/// named by step and member: "0.weight", "0.output.m0", "1.axes.0.index". The file's metadata hold
-/// the values, steps, inputs and outputs as JSON, and the program's own metadata. Weights are
-/// packed (packed_weights.hpp).
+/// Writes a safetensors file, completely or not at all. Weights and biases are tensors named by
+/// their position among the program's constants: "constants.0" (program_constants.hpp). Weights are
+/// packed (constant.hpp). Other arrays are named by step and member: "0.output.m0",
+/// "1.axes.0.index". The file's metadata hold the values, constants, steps, inputs and outputs as
+/// JSON, and the program's own metadata.
 /// Throws: DataError if the file cannot be written, a name is not UTF-8, or the program's metadata
 /// have one of the keys that the file uses itself: "format", "version", "layout", "network"; what
 /// load_program() throws for such a file, except for its memory limit.

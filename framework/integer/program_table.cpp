@@ -27,7 +27,7 @@ std::vector<StepSummary> summary(const Program& program) {
     rows.push_back({.name = output.name,
                     .kernel = std::string(kernel(step.operation)),
                     .output = output.shape,
-                    .weight_bits = weights == nullptr ? 0 : weights->weight_bits,
+                    .weight_bits = weights == nullptr ? 0 : weights->weight.bits(),
                     .output_bits = output.params ? output.params->type.bits : 32,
                     .bytes = size_bytes(step.operation),
                     .multiply_adds = multiply_adds(step.operation)});

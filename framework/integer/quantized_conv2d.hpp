@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -36,10 +37,12 @@ struct QuantizedConv2d {
   int32_t input_zero_point(size_t) const { return product.zero_x; }
   int32_t output_zero_point() const { return product.output_zero_point(); }
   std::optional<CodeClamp> output_codes(const QParams&) const { return product.output_codes(); }
+  kernels::Conv2dShape weights() const { return shape; }
   int64_t prepared_bytes() const { return product.prepared_bytes(shape); }
   int64_t scratch_bytes(int64_t n) const { return kernels::conv2d_scratch(with_batch(shape, n)); }
   Channels output_channels(InputChannels inputs) const;
   /// Throws: ShapeError or QuantError naming `where` if a number is out of range.
+  void validate(std::string_view where, OverflowCheck& overflow) const;
   void validate(std::string_view where) const;
   friend bool operator==(const QuantizedConv2d&, const QuantizedConv2d&) = default;
 
@@ -62,7 +65,7 @@ class Prepared<QuantizedConv2d> {
 
  private:
   const QuantizedConv2d* op_;
-  kernels::PackedWeightsS8 packed_;
+  std::shared_ptr<const kernels::PackedWeightsS8> packed_;
   kernels::ProductParams params_;
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -35,10 +36,13 @@ struct QuantizedLinear {
   int32_t input_zero_point(size_t) const { return product.zero_x; }
   int32_t output_zero_point() const { return product.output_zero_point(); }
   std::optional<CodeClamp> output_codes(const QParams&) const { return product.output_codes(); }
-  int64_t prepared_bytes() const { return product.prepared_bytes({.c = inputs, .o = outputs}); }
+  /// The shape of the weights, as a convolution's.
+  kernels::Conv2dShape weights() const { return {.c = inputs, .o = outputs}; }
+  int64_t prepared_bytes() const { return product.prepared_bytes(weights()); }
   int64_t scratch_bytes(int64_t n) const { return kernels::gemm_scratch(n * rows, inputs); }
   Channels output_channels(InputChannels in) const;
   /// Throws: ShapeError or QuantError naming `where` if a number is out of range.
+  void validate(std::string_view where, OverflowCheck& overflow) const;
   void validate(std::string_view where) const;
   friend bool operator==(const QuantizedLinear&, const QuantizedLinear&) = default;
 
@@ -61,7 +65,7 @@ class Prepared<QuantizedLinear> {
 
  private:
   const QuantizedLinear* op_;
-  kernels::PackedWeightsS8 packed_;
+  std::shared_ptr<const kernels::PackedWeightsS8> packed_;
   kernels::ProductParams params_;
 };
 

@@ -105,29 +105,45 @@ void finish(const Requantization& output,
       rows, static_cast<int64_t>(output.m0.size()), acc, kernel_params(output), y, mask);
 }
 
-int64_t accumulator_bound(int64_t length, const int8_t* weights, int32_t bias, int32_t zero_x) {
-  int64_t positive = 0;
-  int64_t negative = 0;
-  for (int64_t i = 0; i < length; ++i) {
-    (weights[i] > 0 ? positive : negative) += std::abs(weights[i]);
-  }
-  const int64_t start = std::abs(bias - int64_t{zero_x} * (positive - negative));
-  return start + kLargestDifference * std::max(positive, negative);
-}
-
 namespace {
 
-int64_t channel_bound(const QuantizedProduct& p, int64_t outputs, int64_t o) {
+/// The sums of positive weights, and of the magnitudes of negative ones.
+struct WeightSums {
+  int64_t positive = 0;
+  int64_t negative = 0;
+
+  void add(std::span<const int8_t> weights) {
+    for (const int8_t w : weights) (w > 0 ? positive : negative) += std::abs(w);
+  }
+  int64_t bound(int32_t bias, int32_t zero_x) const {
+    const int64_t start = std::abs(bias - int64_t{zero_x} * (positive - negative));
+    return start + kLargestDifference * std::max(positive, negative);
+  }
+};
+
+WeightSums channel_sums(const QuantizedProduct& p, int64_t outputs, int64_t o) {
   const int64_t length = p.weight.size() / outputs;
-  const int32_t bias = p.bias.empty() ? 0 : p.bias[o];
-  return accumulator_bound(length, p.weight.data() + o * length, bias, p.zero_x);
+  WeightSums sums;
+  p.weight.each(o * length, length, [&](std::span<const int8_t> weights) { sums.add(weights); });
+  return sums;
 }
+
+int32_t bias_at(const QuantizedProduct& p, int64_t o) { return p.bias.empty() ? 0 : p.bias[o]; }
 
 }  // namespace
 
+int64_t accumulator_bound(int64_t length, const int8_t* weights, int32_t bias, int32_t zero_x) {
+  WeightSums sums;
+  sums.add({weights, static_cast<size_t>(length)});
+  return sums.bound(bias, zero_x);
+}
+
 int64_t accumulator_bound(const QuantizedProduct& product, int64_t outputs) {
   int64_t bound = 0;
-  for (int64_t o = 0; o < outputs; ++o) bound = std::max(bound, channel_bound(product, outputs, o));
+  for (int64_t o = 0; o < outputs; ++o) {
+    const WeightSums sums = channel_sums(product, outputs, o);
+    bound = std::max(bound, sums.bound(bias_at(product, o), product.zero_x));
+  }
   return bound;
 }
 
@@ -136,7 +152,52 @@ void check_weight_bits(int64_t bits, std::string_view where) {
   throw QuantError(where, "weights have ", kLeastBits, " to ", kMostBits, " bits, got ", bits);
 }
 
-void validate(const QuantizedProduct& p, int64_t outputs, int64_t length, std::string_view where) {
+namespace {
+
+void check_codes(const Constant& weight, std::string_view where) {
+  if (weight.surely_fits()) return;
+  const int bits = weight.bits();
+  const int limit = 1 << (bits - 1);
+  weight.each(0, weight.size(), [&](std::span<const int8_t> codes) {
+    for (const int8_t code : codes) {
+      if (bits == 1 ? std::abs(code) == 1 : code >= -limit && code < limit) continue;
+      throw QuantError(where, "weight ", int{code}, " does not fit in ", bits, " bits");
+    }
+  });
+}
+
+}  // namespace
+
+void OverflowCheck::operator()(const QuantizedProduct& p, int64_t outputs, std::string_view where) {
+  const auto [known, is_new] = largest_.try_emplace({p.weight.id(), outputs}, 0);
+  if (!is_new) {
+    int64_t bias = 0;
+    for (const int32_t b : p.bias) bias = std::max(bias, std::abs(int64_t{b}));
+    if (bias + 2 * kLargestDifference * known->second < kAccumulatorLimit) return;
+    left_ -= p.weight.size();
+    if (left_ < 0)
+      throw QuantError(where, "its sums or biases are near the limit, and it shares its weights");
+  }
+  for (int64_t o = 0; o < outputs; ++o) {
+    const WeightSums sums = channel_sums(p, outputs, o);
+    known->second = std::max({known->second, sums.positive, sums.negative});
+    const int64_t bound = sums.bound(bias_at(p, o), p.zero_x);
+    if (bound < kAccumulatorLimit) continue;
+    throw QuantError(where,
+                     "accumulator of channel ",
+                     o,
+                     " could reach ",
+                     bound,
+                     ", expected less than ",
+                     kAccumulatorLimit);
+  }
+}
+
+void validate(const QuantizedProduct& p,
+              int64_t outputs,
+              int64_t length,
+              std::string_view where,
+              OverflowCheck& overflow) {
   validate_zero_point(p.zero_x, where);
   // Divides, because a product of extents from a file could overflow.
   const int64_t count = p.weight.size();
@@ -146,25 +207,15 @@ void validate(const QuantizedProduct& p, int64_t outputs, int64_t length, std::s
   }
   if (!p.bias.empty() && p.bias.size() != outputs)
     throw ShapeError(where, p.bias.size(), " biases for ", outputs, " outputs");
-  check_weight_bits(p.weight_bits, where);
-  const int limit = 1 << (p.weight_bits - 1);
-  for (const int8_t code : p.weight) {
-    if (code < -limit || code >= limit)
-      throw QuantError(where, "weight ", int{code}, " does not fit in ", p.weight_bits, " bits");
-  }
-  for (int64_t o = 0; o < outputs; ++o) {
-    const int64_t bound = channel_bound(p, outputs, o);
-    if (bound >= kAccumulatorLimit) {
-      throw QuantError(where,
-                       "accumulator of channel ",
-                       o,
-                       " could reach ",
-                       bound,
-                       ", expected less than ",
-                       kAccumulatorLimit);
-    }
-  }
+  check_weight_bits(p.weight.bits(), where);
+  check_codes(p.weight, where);
+  overflow(p, outputs, where);
   if (p.output) validate(*p.output, outputs, where);
+}
+
+void validate(const QuantizedProduct& p, int64_t outputs, int64_t length, std::string_view where) {
+  OverflowCheck overflow;
+  validate(p, outputs, length, where, overflow);
 }
 
 kernels::ProductParams product_params(const kernels::PackedWeightsS8& packed,

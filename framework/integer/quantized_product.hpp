@@ -1,13 +1,15 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "framework/arithmetic/fixed_point.hpp"
 #include "framework/arithmetic/stored.hpp"
-#include "framework/core/shared_array.hpp"
 #include "framework/integer/channels.hpp"
+#include "framework/integer/constant.hpp"
 #include "framework/kernels/integer/integer.hpp"
 
 namespace quantrain::integer {
@@ -31,10 +33,9 @@ struct Requantization {
 /// If `output` is set, the result is y = requantize(acc) by (8). Otherwise it is acc.
 /// docs/quantization.md (7), (8)
 struct QuantizedProduct {
-  int32_t zero_x = 0;  ///< of the stored bytes
-  int weight_bits = 8;
-  SharedArray<int8_t> weight;  ///< [O, ...]
-  SharedArray<int32_t> bias;   ///< [O]; empty: none.   docs/quantization.md (6)
+  int32_t zero_x = 0;         ///< of the stored bytes
+  Constant weight;            ///< [O, ...]
+  SharedArray<int32_t> bias;  ///< [O]; empty: none.   docs/quantization.md (6)
   std::optional<Requantization> output;
 
   const int32_t* bias_data() const { return bias.empty() ? nullptr : bias.data(); }
@@ -50,8 +51,7 @@ struct QuantizedProduct {
 
   static void describe(auto& op, auto& fields) {
     fields("zero_x", op.zero_x);
-    fields("weight_bits", op.weight_bits);
-    fields.weights("weight", op.weight, op.weight_bits);
+    fields("weight", op.weight);
     fields("bias", op.bias);
     fields("output", op.output);
   }
@@ -94,11 +94,30 @@ int64_t accumulator_bound(const QuantizedProduct& product, int64_t outputs);
 
 /// Throws: QuantError naming `where` unless bits is in [kLeastBits, kMostBits].
 void check_weight_bits(int64_t bits, std::string_view where);
+/// Proves that no accumulator of a product can overflow. Products that share weights are proved
+/// without reading the weights again, unless their sums or biases are near the limit.
+class OverflowCheck {
+ public:
+  /// The shape of the product's weights must be valid.
+  /// Throws: QuantError naming `where` and the channel if an accumulator could overflow, or if too
+  /// many shared weights would have to be read again.
+  void operator()(const QuantizedProduct& product, int64_t outputs, std::string_view where);
+
+ private:
+  /// The largest sum of weights of one sign, for weights and a number of outputs.
+  std::map<std::tuple<Constant::Id, int64_t>, int64_t> largest_;
+  int64_t left_ = int64_t{1} << 26;  // weights that may be read again
+};
+
 /// Throws: ShapeError naming `where` if outputs or length is below 1, the number of weights is not
 /// outputs * length, or there are biases and their number is not `outputs`; QuantError naming
-/// `where` if the zero point is not in [0, 255], weight_bits is out of range or a weight does not
-/// fit in weight_bits; QuantError naming `where` and the channel if an accumulator could overflow.
-/// If `output` is set, also throws like validate(*output).
+/// `where` if the zero point is not in [0, 255], weight.bits() is out of range or a weight does not
+/// fit in it; what `overflow` throws. If `output` is set, also throws like validate(*output).
+void validate(const QuantizedProduct& product,
+              int64_t outputs,
+              int64_t length,
+              std::string_view where,
+              OverflowCheck& overflow);
 void validate(const QuantizedProduct& product,
               int64_t outputs,
               int64_t length,

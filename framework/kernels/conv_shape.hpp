@@ -42,6 +42,10 @@ struct Conv2dShape {
   friend bool operator==(const Conv2dShape&, const Conv2dShape&) = default;
 };
 
+/// Whether weights of both shapes lie in memory alike and belong to the same groups.
+inline bool same_weights(const Conv2dShape& a, const Conv2dShape& b) {
+  return a.c == b.c && a.o == b.o && a.kh == b.kh && a.kw == b.kw && a.groups == b.groups;
+}
 /// Whether there are several groups, each with one input and one output channel.
 inline bool is_depthwise(const Conv2dShape& s) {
   return s.groups > 1 && s.group_c() == 1 && s.group_o() == 1;

@@ -2,7 +2,7 @@
 
 #include "framework/integer/memory_plan.hpp"
 #include "framework/integer/operation.hpp"
-#include "framework/integer/packed_weights.hpp"
+#include "framework/integer/constant.hpp"
 
 namespace quantrain::quant {
 namespace {
@@ -43,12 +43,12 @@ BitCosts CostModel::with(const BitsOfParts& bits) const {
   for (const integer::Step& step : program_.steps) {
     const integer::QuantizedProduct* const product = integer::product(step.operation);
     if (product == nullptr) continue;
-    int weight_bits = product->weight_bits;
+    int weight_bits = product->weight.bits();
     const auto own = bits.find({program_.value(step.output).name, LayerPart::kWeights});
     if (own != bits.end()) {
       const auto weights = static_cast<int64_t>(product->weight.size());
-      costs.bytes += integer::packed_weight_bytes(weights, own->second) -
-                     integer::packed_weight_bytes(weights, weight_bits);
+      costs.bytes += integer::packed_bytes(weights, own->second) -
+                     integer::packed_bytes(weights, weight_bits);
       weight_bits = own->second;
     }
     costs.multiply_adds += weighted(

@@ -26,9 +26,8 @@ BitCosts costs_of(const integer::Program& program);
 /// The bits of each part that has a choice.
 using BitsOfParts = std::map<std::pair<std::string, LayerPart>, int>;
 
-/// What a program would cost with other bits, exactly. Stored weights take 2, 4 or 8 bits
-/// (packed_weights.hpp), so 6 bits save no byte. RAM does not depend on bits, because values take a
-/// byte for each code.
+/// What a program would cost with other bits, exactly. Stored weights take their bits
+/// (constant.hpp). RAM does not depend on bits, because values take a byte for each code.
 class CostModel {
  public:
   explicit CostModel(integer::Program program);

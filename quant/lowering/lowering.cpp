@@ -25,7 +25,7 @@ void describe_row(PlanRow& row, const integer::Operation& op, int output_bits) {
   row.kernel = kernel(op);
   row.output_bits = output_bits;
   if (const integer::QuantizedProduct* product = integer::product(op))
-    row.weight_bits = product->weight_bits;
+    row.weight_bits = product->weight.bits();
   row.accumulator_bound = accumulator_bound(op);
 }
 

@@ -29,11 +29,12 @@ std::vector<ChannelCodes> from_weights(const integer::Program& program, int valu
   const integer::Requantization& to = *product->output;
   const size_t channels = to.m0.size();
   const size_t inputs = static_cast<size_t>(product->weight.size()) / channels;
+  const SharedArray<int8_t> weights = product->weight.codes();
   std::vector<double> reach;
   for (size_t c = 0; c < channels; ++c) {
     double sum = 0.0;
     for (size_t i = 0; i < inputs; ++i)
-      sum += std::abs(static_cast<double>(product->weight.data()[c * inputs + i]));
+      sum += std::abs(static_cast<double>(weights.data()[c * inputs + i]));
     reach.push_back(255.0 * sum * std::ldexp(static_cast<double>(to.m0[c]), -to.shift[c]));
   }
   const double largest = *std::max_element(reach.begin(), reach.end());

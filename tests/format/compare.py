@@ -183,8 +183,31 @@ def container_damages(metadata, tensors):
     yield "one offset", entry(data_offsets=[begin])
 
 
-def damaged(file):
+def early(metadata, tensors):
+    """The file as early versions of 0.2 wrote it, without constants."""
+    network = json.loads(metadata["network"])
+    constants = network.pop("constants")
+    result = {name: array for name, array in tensors.items() if not name.startswith("constants.")}
+    for i, step in enumerate(network["steps"]):
+        members = step["members"]
+        if "weight" not in members:
+            continue
+        k = members.pop("weight")
+        bits, count = constants[k]["bits"], constants[k]["count"]
+        width = 2 if bits == 2 else 4 if bits <= 4 else 8
+        codes, _ = reader.unpack(tensors["constants.%d" % k], bits, count)
+        fields = (codes[:, None] >> np.arange(width)) & 1
+        result["%d.weight" % i] = np.packbits(fields.reshape(-1).astype("u1"), bitorder="little")
+        members.update(weight_bits=bits, weights=count)
+        if "bias" in members:
+            result["%d.bias" % i] = tensors["constants.%d" % members.pop("bias")]
+    return dict(metadata, network=json.dumps(network)), result
+
+
+def damaged(file, is_early=False):
     metadata, tensors = reader.read_container(file)
+    if is_early:
+        metadata, tensors = early(metadata, tensors)
     network = json.loads(metadata["network"])
     for what, other in network_damages(network):
         yield what, to_bytes(*container(dict(metadata, network=json.dumps(other)), tensors))
@@ -212,9 +235,9 @@ def main(save_networks, work):
     whats, answers = [], []
     folder = os.path.join(work, "damaged")
     os.makedirs(folder)
-    for name in ("features", "mlp", "uneven"):
+    for name, is_early in (("features", False), ("mlp", False), ("uneven", False), ("shared", False), ("shared", True)):
         with open(os.path.join(work, name, "model"), "rb") as model:
-            for what, file in damaged(model.read()):
+            for what, file in damaged(model.read(), is_early):
                 with open(os.path.join(folder, str(len(whats))), "wb") as out:
                     out.write(file)
                 whats.append(name + ": " + what)

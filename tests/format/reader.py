@@ -133,7 +133,9 @@ MOST_EXTENT = 1 << 20
 WINDOW = ("h", "w", "c", "o", "kh", "kw", "stride_h", "stride_w", "pad_h", "pad_w", "groups")
 END = ("end_h", "end_w")
 DILATION = ("dilation_h", "dilation_w")
-PRODUCT = ("zero_x", "weight_bits", "weights")
+PRODUCT = ("zero_x", "weight")
+EARLY_PRODUCT = ("zero_x", "weight_bits", "weights")
+LEAST_BITS = 2
 MEMBERS = {
     "view": ("size",),
     "gather": ("rows", "axes", "fill", "run"),
@@ -142,8 +144,8 @@ MEMBERS = {
     "quantized_mul": ("rows", "channels", "zero_a", "zero_b", "m0", "shift", "y"),
     "quantized_concat": ("rows", "parts", "y"),
     "quantized_softmax": ("rows", "classes", "m0", "shift", "y"),
-    "quantized_linear": ("rows", "inputs", "outputs") + PRODUCT,
-    "quantized_conv2d": WINDOW + PRODUCT,
+    "quantized_linear": ("rows", "inputs", "outputs"),
+    "quantized_conv2d": WINDOW,
     "quantized_max_pool2d": WINDOW,
     "quantized_avg_pool2d": WINDOW + ("zero_x", "means", "y"),
 }
@@ -167,9 +169,46 @@ class Tensors:
         return self.take(name, dtype) if name in self.tensors else None
 
 
+def unpack(packed, bits, count):
+    """The integers of `bits` bits in an array of bytes, and the bits that are left over."""
+    all_bits = np.unpackbits(packed.astype("u1"), bitorder="little").astype(np.int64)
+    fields = all_bits[: count * bits].reshape(count, bits) @ (1 << np.arange(bits))
+    codes = np.where(fields >= 1 << (bits - 1), fields - (1 << bits), fields)
+    return codes, all_bits[count * bits :]
+
+
+class Constants:
+    """The constants of the network. Each must be used."""
+
+    def __init__(self, entries, tensors):
+        require(type(entries) is list and len(entries) <= 2 * MOST_STEPS, "constants")
+        self.constants = [self.read(entry, "constants.%d" % k, tensors) for k, entry in enumerate(entries)]
+        self.used = set()
+
+    @staticmethod
+    def read(entry, name, tensors):
+        members(entry, ("bits", "count"))
+        bits, count = whole(entry["bits"], LEAST_BITS, 32), whole(entry["count"], 1, 1 << 40)
+        require(bits <= 8 or bits == 32, "%d bits" % bits)
+        array = tensors.take(name, "<i4" if bits == 32 else "u1")
+        require(array.size == (count if bits == 32 else -(-count * bits // 8)), "elements of " + name)
+        if bits == 32:
+            return bits, array
+        codes, left = unpack(array, bits, count)
+        require(not left.any(), "bits after the last integer")
+        return bits, codes
+
+    def take(self, position, narrow):
+        require(whole(position) < len(self.constants), "no such constant")
+        bits, integers = self.constants[position]
+        require((bits <= 8) == narrow, "a constant of other bits")
+        self.used.add(position)
+        return bits, integers
+
+
 def read_codes(json_codes):
     codes = members(json_codes, ("bits", "signed", "narrow", "scale", "zero_point"))
-    bits = whole(codes["bits"], 2, 8)
+    bits = whole(codes["bits"], LEAST_BITS, 8)
     require(type(codes["signed"]) is bool and type(codes["narrow"]) is bool, "no booleans")
     require(codes["signed"] or not codes["narrow"], "unsigned and narrow")
     hi = (1 << (bits - 1 if codes["signed"] else bits)) - 1
@@ -219,21 +258,30 @@ def check_multiplier(m0, shift):
     require(1 <= shift <= 62, "shift %d" % shift)
 
 
-def read_product(op, position, tensors, outputs, length):
-    bits = whole(op["weight_bits"], 2, 8)
+def read_early_weights(op, position, tensors):
+    """The weights of a step in early files, which have no constants."""
+    bits = whole(op["weight_bits"], LEAST_BITS, 8)
     count = whole(op["weights"], 0, 1 << 40)
-    require(count == outputs * length, "%d weights for %d outputs of %d" % (count, outputs, length))
     packed = tensors.take("%d.weight" % position, "u1")
     width = 2 if bits == 2 else 4 if bits <= 4 else 8
-    per_byte = 8 // width
-    require(packed.size == -(-count // per_byte), "packed weights")
-    codes = (packed[:, None] >> (width * np.arange(per_byte))) & ((1 << width) - 1)
-    w = codes.reshape(-1)[:count]
-    w = np.where(w >= 1 << (width - 1), w - (1 << width), w)
+    require(packed.size == -(-count * width // 8), "packed weights")
+    w, _ = unpack(packed, width, count)
     require(w.min() >= -(1 << (bits - 1)) and w.max() < 1 << (bits - 1), "a weight of too many bits")
+    return w
+
+
+def read_product(op, position, tensors, constants, outputs, length):
+    if "weights" in op:
+        w = read_early_weights(op, position, tensors)
+    else:
+        _, w = constants.take(op["weight"], narrow=True)
+    require(w.size == outputs * length, "%d weights for %d outputs of %d" % (w.size, outputs, length))
     op["weight"] = w.reshape(outputs, length)
     op["zero_x"] = whole(op["zero_x"], 0, 255)
-    bias = tensors.take_if_there("%d.bias" % position, "<i4")
+    if "bias" in op:
+        _, bias = constants.take(op["bias"], narrow=False)
+    else:
+        bias = tensors.take_if_there("%d.bias" % position, "<i4")
     op["bias"] = np.zeros(outputs, np.int64) if bias is None else bias
     require(op["bias"].size == outputs, "biases")
     positive = np.maximum(op["weight"], 0).sum(axis=1)
@@ -285,7 +333,7 @@ def read_window(op, pool):
     return op["h"] * op["w"] * c, op["oh"] * op["ow"] * o
 
 
-def read_step(entry, position, tensors):
+def read_step(entry, position, tensors, constants):
     """A step, with the number of elements of its inputs and output, and their zero points (None: any)."""
     members(entry, ("type", "inputs", "output", "members"), ("weight_scale", "origin"))
     origin = entry.get("origin", {})
@@ -294,8 +342,11 @@ def read_step(entry, position, tensors):
     kind = entry["type"]
     product = kind in ("quantized_linear", "quantized_conv2d")
     scales = ()
-    optional = ("output",) if product else ()
+    optional = ("output", "bias") if product else ()
     required = MEMBERS[kind]
+    if product:
+        early = type(entry["members"]) is dict and "weights" in entry["members"]
+        required += EARLY_PRODUCT if early else PRODUCT
     if kind == "quantized_add" and type(entry["members"]) is dict and "operands" in entry["members"]:
         required = ("size", "operands", "shift", "y")
     optional += DILATION + END if "conv" in kind else END if "pool" in kind else ()
@@ -366,14 +417,14 @@ def read_step(entry, position, tensors):
     if kind == "quantized_linear":
         rows, inputs, outputs = (whole(op[n], 1, MOST_ELEMENTS) for n in ("rows", "inputs", "outputs"))
         sizes, y_size = [rows * inputs], rows * outputs
-        read_product(op, position, tensors, outputs, inputs)
+        read_product(op, position, tensors, constants, outputs, inputs)
         scales = (1, outputs)
     if kind in WINDOWED:
         size, y_size = read_window(op, kind != "quantized_conv2d")
         sizes = [size]
     if kind == "quantized_conv2d":
         length = op["kh"] * op["kw"] * (op["c"] // op["groups"])
-        read_product(op, position, tensors, op["o"], length)
+        read_product(op, position, tensors, constants, op["o"], length)
         scales = (1, op["o"])
     if kind == "quantized_avg_pool2d":
         require(op["kh"] * op["kw"] <= INT32 // 255, "an average of too many")
@@ -451,13 +502,15 @@ def read(file):
         require(metadata.get(key) == expected, key)
     require("network" in metadata, "no network")
     network = parse_json(metadata["network"].encode("utf-8"), 16)
-    members(network, ("values", "inputs", "outputs", "steps"))
+    members(network, ("values", "inputs", "outputs", "steps"), ("constants",))
     tensors = Tensors(arrays)
+    constants = Constants(network.get("constants", []), tensors)
     values = list_of(network["values"], read_value, MOST_STEPS)
     inputs = list_of(network["inputs"], whole, MOST_STEPS)
     outputs = list_of(network["outputs"], whole, MOST_STEPS)
     entries = list_of(network["steps"], lambda entry: entry, MOST_STEPS)
-    steps = [read_step(entry, i, tensors) for i, entry in enumerate(entries)]
+    steps = [read_step(entry, i, tensors, constants) for i, entry in enumerate(entries)]
+    require(len(constants.used) == len(constants.constants), "a constant that no step uses")
     require(tensors.taken == set(arrays), "a tensor that belongs to no step")
     require(inputs and outputs, "no input, or no output")
     written = set()

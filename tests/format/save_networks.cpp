@@ -208,6 +208,19 @@ Program extremes() {
   return program;
 }
 
+/// Steps with the same weights and biases, and one with other weights, of 3 bits.
+Program shared() {
+  Builder b;
+  int x = b.input({5}, kX);
+  const RandomProduct same({.outputs = 5, .length = 5, .x = kX, .weight_bits = 3}, 1);
+  for (int i = 0; i < 3; ++i)
+    x = b.codes("step", QuantizedLinear{1, 5, 5, same.behind(kX)}, {x}, {5}, kX);
+  const RandomProduct last({.outputs = 2, .length = 5, .x = kX, .weight_bits = 3}, 2);
+  b.program.outputs = {
+      b.accumulators("last", QuantizedLinear{1, 5, 2, last.product}, {x}, {2}, last.scale)};
+  return b.program;
+}
+
 Program with_features() {
   Program program = every_operation();
   program.values[0].features = {{-3.5f, 1e6f}, {0.125f, 3.0f}};
@@ -244,6 +257,7 @@ void save_all(const std::string& folder) {
   save("dilated", IntegerModel(dilated()), folder);
   save("uneven", IntegerModel(uneven()), folder);
   save("pooled", IntegerModel(pooled()), folder);
+  save("shared", IntegerModel(shared()), folder);
   save("features", IntegerModel(with_features()), folder);
   save("mlp", IntegerModel(mlp()), folder);
   save("concat", IntegerModel(wide_concat(5)), folder);

@@ -103,10 +103,10 @@ TEST_CASE("dead channels leave with the scales of their weights", "[quant][origi
   net.eval();
   integer::Program program = program_of(net);
   auto& conv = std::get<integer::QuantizedConv2d>(program.steps[0].operation);
-  std::vector<int8_t> weight(conv.product.weight.begin(), conv.product.weight.end());
+  std::vector<int8_t> weight = conv.product.weight.values();
   const int64_t length = conv.shape.reduction();
   std::fill_n(weight.begin() + 2 * length, length, int8_t{0});  // channel 2 is constant
-  conv.product.weight = SharedArray<int8_t>(std::move(weight));
+  conv.product.weight = {std::move(weight), conv.product.weight.bits()};
   std::vector<float> expected = program.steps[0].origin.weight_scale;
   expected.erase(expected.begin() + 2);
   const integer::Program smaller = integer::remove_dead_channels(program);

@@ -460,8 +460,7 @@ TEST_CASE("weights that were quantized elsewhere keep their codes", "[quant][wei
     CHECK(weight_scales(deployed, images, "0") == given.scale);
     const IntegerModel model = convert(deployed, images);
     const auto& op = *integer::product(model.program().steps[0].operation);
-    CHECK(std::vector<int>(op.weight.begin(), op.weight.end()) ==
-          std::vector<int>{2, -1, 2, 1, -3, 4});
+    CHECK(op.weight.values() == std::vector<int8_t>{2, -1, 2, 1, -3, 4});
     check_parity(deployed, model, images);
   };
   calibrate(net, images);

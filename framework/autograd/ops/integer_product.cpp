@@ -70,8 +70,9 @@ std::optional<IntegerProduct> integer_product(std::string_view operation,
     result.scale.push_back(sum_scale(scale_x, scale_w));
   }
   result.product.zero_x = result.x->stored_zero_point();
-  result.product.weight_bits = params.type.bits;
-  result.product.weight = {std::shared_ptr<const int8_t>(codes, codes->s8()), weight.elements()};
+  result.product.weight = {
+      SharedArray<int8_t>(std::shared_ptr<const int8_t>(codes, codes->s8()), weight.elements()),
+      params.type.bits};
   if (!bias.defined()) return result;
   const Floats values = bias.floats();
   std::vector<int32_t> terms;

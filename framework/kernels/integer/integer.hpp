@@ -18,8 +18,8 @@ namespace quantrain::kernels {
 
 /// Weights [O, KH, KW, C / groups] of a convolution, or [O, K] of a linear layer. The constructor
 /// packs them for the instruction set that is chosen at that time. If another set is chosen later,
-/// each use packs a copy first, which is correct but slow. The original weights must outlive this
-/// object.
+/// each use packs a copy first, which is correct but slow. unpack() gives the weights back, so
+/// nobody needs to keep the original.
 class PackedWeightsS8 {
  public:
   PackedWeightsS8() = default;
@@ -28,6 +28,13 @@ class PackedWeightsS8 {
   /// Convolution. Of `shape`, only the shape of the weights and the number of groups matter.
   PackedWeightsS8(const Conv2dShape& shape, const int8_t* w);
 
+  /// The shape of the weights and the groups, as given; for a linear layer, c and o.
+  const Conv2dShape& shape() const { return shape_; }
+  /// Writes `count` of the original weights, beginning with weight `first`.
+  void unpack(int64_t first, int64_t count, int8_t* to) const;
+
+  /// Bytes that these packed weights take.
+  int64_t bytes() const { return sums_.size() * int64_t{sizeof(int32_t)} + data_.size(); }
   /// Bytes that packed weights of this shape take.
   static int64_t bytes(const Conv2dShape& shape);
   /// The layout of packed weights of this shape, without the weights.
@@ -56,15 +63,16 @@ class PackedWeightsS8 {
 
  private:
   void lay_out();
-  void pack_panels();
-  void pack_panel(int64_t panel);
+  void pack_panels(const int8_t* w);
+  void pack_panel(int64_t panel, const int8_t* w);
   /// All three pack one row of the convolution's kernel for `count` outputs. The first needs
   /// complete groups of 4.
   void pack_words_as_pairs(int64_t count, const int8_t* rows, int8_t* to) const;
   void pack_segment(int64_t count, const int8_t* rows, int8_t* to) const;
   void pack_octets(int64_t count, const int8_t* rows, int8_t* to) const;
-  void pack_depthwise();
+  void pack_depthwise(const int8_t* w);
   void sum_panels();
+  int8_t weight(int64_t o, int64_t row, int64_t k) const;
 
   /// Bytes that one group of 4 takes in a panel, for all of the panel's outputs.
   int64_t quad_bytes() const { return layout_.width * (layout_.pairs ? 8 : 4); }
@@ -78,7 +86,6 @@ class PackedWeightsS8 {
   int64_t panels_ = 0;
   int64_t panel_bytes_ = 0;
   int64_t panels_per_group_ = 0;
-  const int8_t* plain_ = nullptr;
   Buffer<int8_t> data_;
   Buffer<int32_t> sums_;
 };

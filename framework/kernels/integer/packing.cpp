@@ -59,17 +59,13 @@ PackedWeightsS8::PackedWeightsS8(int64_t o, int64_t k, const int8_t* w)
     : PackedWeightsS8(Conv2dShape{.c = k, .o = o}, w) {}
 
 PackedWeightsS8::PackedWeightsS8(const Conv2dShape& shape, const int8_t* w)
-    : shape_(shape),
-      isa_(chosen_isa()),
-      depthwise_(is_depthwise(shape)),
-      plain_(w),
-      sums_(shape.o) {
+    : shape_(shape), isa_(chosen_isa()), depthwise_(is_depthwise(shape)), sums_(shape.o) {
   lay_out();
   data_ = Buffer<int8_t>(panels_ * panel_bytes_);
   if (depthwise_) {
-    pack_depthwise();
+    pack_depthwise(w);
   } else {
-    pack_panels();
+    pack_panels(w);
     sum_panels();
   }
 }
@@ -109,23 +105,22 @@ int64_t PackedWeightsS8::bytes(const Conv2dShape& shape) {
   return shape.o * int64_t{sizeof(int32_t)} + w.panels_ * w.panel_bytes_;
 }
 
-void PackedWeightsS8::pack_panels() {
+void PackedWeightsS8::pack_panels(const int8_t* w) {
   parallel_for(panels_,
                std::max<int64_t>(1, 16384 / std::max<int64_t>(panel_bytes_, 1)),
                [&](int64_t begin, int64_t end) {
-                 for (int64_t panel = begin; panel < end; ++panel) pack_panel(panel);
+                 for (int64_t panel = begin; panel < end; ++panel) pack_panel(panel, w);
                });
 }
 
-void PackedWeightsS8::pack_panel(int64_t panel) {
+void PackedWeightsS8::pack_panel(int64_t panel, const int8_t* w) {
   const int64_t outputs = shape_.group_o();
   const int64_t length = shape_.kw * shape_.group_c();
   int8_t* const to = data_.data() + panel * panel_bytes_;
   const int64_t first = panel % panels_per_group_ * layout_.width;
   const int64_t count = std::min(layout_.width, outputs - first);
   if (count < layout_.width) std::memset(to, 0, static_cast<size_t>(panel_bytes_));
-  const int8_t* const rows =
-      plain_ + (panel / panels_per_group_ * outputs + first) * shape_.kh * length;
+  const int8_t* const rows = w + (panel / panels_per_group_ * outputs + first) * shape_.kh * length;
   // If no group of 4 needs padding, the four weights of one output are a word of 32 bits. Without
   // planes and octets, each segment of the panel is then a transposed matrix of words, widened to
   // int16 for pairs.
@@ -195,14 +190,14 @@ void PackedWeightsS8::pack_octets(int64_t count, const int8_t* rows, int8_t* to)
   }
 }
 
-void PackedWeightsS8::pack_depthwise() {
+void PackedWeightsS8::pack_depthwise(const int8_t* w) {
   const DepthwiseLayout windows(shape_.kh, shape_.c);
   const int64_t taps = shape_.kh * shape_.kw;
   for (int64_t o = 0; o < shape_.o; ++o)
-    sums_[o] = std::accumulate(plain_ + o * taps, plain_ + (o + 1) * taps, int32_t{0});
+    sums_[o] = std::accumulate(w + o * taps, w + (o + 1) * taps, int32_t{0});
   std::fill(data_.begin(), data_.end(), int8_t{0});
   for (int64_t element = 0; element < windows.run; ++element) {
-    const int8_t* const from = plain_ + element % shape_.c * taps;
+    const int8_t* const from = w + element % shape_.c * taps;
     int8_t* to = data_.data() + element / layout_.width * panel_bytes_;
     for (int64_t quad = 0; quad < windows.quads; ++quad) {
       for (int64_t j = 0; j < shape_.kw; ++j) {
@@ -249,8 +244,44 @@ void PackedWeightsS8::sum_panels() {
 
 const PackedWeightsS8& PackedWeightsS8::for_chosen_isa(PackedWeightsS8& copy) const {
   if (isa_ == chosen_isa()) return *this;
-  copy = PackedWeightsS8(shape_, plain_);
+  Buffer<int8_t> w(shape_.o * shape_.reduction());
+  unpack(0, w.size(), w.data());
+  copy = PackedWeightsS8(shape_, w.data());
   return copy;
+}
+
+// Weight k of a row of output o's kernel; the row has kw * group_c() weights. The inverse of
+// put_quad(), and of how pack_panel() and pack_depthwise() place groups.
+int8_t PackedWeightsS8::weight(int64_t o, int64_t row, int64_t k) const {
+  const int64_t outputs = shape_.group_o();
+  const int64_t lane = depthwise_ ? o : o % outputs;
+  const int64_t panel = (depthwise_ ? 0 : o / outputs * panels_per_group_) + lane / layout_.width;
+  const int64_t column = lane % layout_.width;
+  const int8_t* const from = data_.data() + panel * panel_bytes_;
+  int64_t quad = row * quads_ + k / 4;
+  int64_t in_quad = k % 4;
+  if (depthwise_) {
+    quad = (row / 4 * shape_.kw + k) * DepthwiseLayout(shape_.kh, shape_.c).lines;
+    in_quad = row % 4;
+  }
+  const int8_t* const group = from + quad * quad_bytes();
+  if (layout_.planes || layout_.pairs) {
+    const int64_t planes = in_quad * layout_.width + column;
+    const int64_t pairs = in_quad % 2 * 2 * layout_.width + 2 * column + in_quad / 2;
+    int16_t wide;
+    std::memcpy(&wide, group + 2 * (layout_.planes ? planes : pairs), 2);
+    return static_cast<int8_t>(wide);
+  }
+  if (layout_.octets) return from[(row * quads_ + k / 8 * 2) * quad_bytes() + 8 * column + k % 8];
+  return group[4 * column + in_quad];
+}
+
+void PackedWeightsS8::unpack(int64_t first, int64_t count, int8_t* to) const {
+  const int64_t length = shape_.kw * shape_.group_c();
+  for (int64_t i = first; i < first + count; ++i) {
+    const int64_t row = i / length;
+    *to++ = weight(row / shape_.kh, row % shape_.kh, i % length);
+  }
 }
 
 int64_t ProductParams::bytes(const Conv2dShape& shape, bool requantizes) {

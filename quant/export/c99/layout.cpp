@@ -2,6 +2,8 @@
 
 #include <cstddef>
 
+#include "framework/integer/constant.hpp"
+
 namespace quantrain::c99 {
 
 std::vector<int8_t> grouped_weights(const int8_t* weights, int64_t outputs, int64_t length) {
@@ -31,26 +33,30 @@ std::vector<uint32_t> packed_weights(const int8_t* weights,
                                      int bits) {
   const int64_t in_word = fields(bits);
   const int64_t words = round_up(length, in_word) / in_word;
-  const int32_t lowest = -(1 << (bits - 1));
-  const auto word = [&](int64_t o, int64_t i) {
-    uint32_t result = 0;
+  std::vector<int8_t> ordered;
+  ordered.reserve(static_cast<size_t>(outputs * words * in_word));
+  const auto add_word = [&](int64_t o, int64_t i) {
     for (int64_t n = 0; n < in_word; ++n) {
       const int64_t k = i * in_word + field_position(n, bits);
-      const int32_t weight = k < length ? weights[o * length + k] : 0;
-      result |= static_cast<uint32_t>(weight - lowest) << (n * bits);
+      ordered.push_back(k < length ? weights[o * length + k] : int8_t{0});
     }
-    return result;
   };
-  std::vector<uint32_t> result;
   int64_t o = 0;
   for (; o + 4 <= outputs; o += 4) {
     for (int64_t i = 0; i < words; ++i) {
-      for (int64_t r = 0; r < 4; ++r) result.push_back(word(o + r, i));
+      for (int64_t r = 0; r < 4; ++r) add_word(o + r, i);
     }
   }
   for (; o < outputs; ++o) {
-    for (int64_t i = 0; i < words; ++i) result.push_back(word(o, i));
+    for (int64_t i = 0; i < words; ++i) add_word(o, i);
   }
+  const std::vector<uint8_t> bytes = integer::pack_codes(ordered, bits);
+  // w + 2^(bits - 1) is w in two's complement with its highest bit inverted.
+  const uint32_t highest = bits == 4 ? 0x88888888 : 0xaaaaaaaa;
+  std::vector<uint32_t> result(bytes.size() / 4);
+  for (size_t i = 0; i < bytes.size(); ++i)
+    result[i / 4] |= static_cast<uint32_t>(bytes[i]) << (i % 4 * 8);
+  for (uint32_t& word : result) word ^= highest;
   return result;
 }
 

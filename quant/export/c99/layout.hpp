@@ -24,7 +24,8 @@ inline int64_t field_position(int64_t n, int bits) {
   const int64_t half = fields(bits) / 2;
   return n % half / 2 * 4 + n % 2 + (n >= half ? 2 : 0);
 }
-/// Like grouped_weights(), but packs weights of at most `bits` bits into words. The words of each
+/// Like grouped_weights(), but packs weights of at most `bits` bits, 4 or 2, into words, by
+/// integer::pack_codes() and little endian. The words of each
 /// group of four outputs have the order [k / fields(bits)][output]. The remaining outputs follow,
 /// one row each. Rows are padded to whole words. Each weight w, including a padding 0, is stored as
 /// w + 2^(bits - 1).

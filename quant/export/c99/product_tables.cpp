@@ -1,6 +1,7 @@
 #include "quant/export/c99/product_tables.hpp"
 
 #include <algorithm>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -15,12 +16,12 @@ using kernels::Conv2dShape;
 
 // The sum of each output starts at bias - zero_x * sum of weights, so the input's zero point costs
 // nothing at run time.
-std::vector<int32_t> start_values(const ProductStep& step) {
+std::vector<int32_t> start_values(const ProductStep& step, const SharedArray<int8_t>& weight) {
   const QuantizedProduct& p = *step.product;
   std::vector<int32_t> start(static_cast<size_t>(step.shape.o));
   for (int64_t o = 0; o < step.shape.o; ++o) {
     int64_t sum = 0;
-    for (int64_t k = 0; k < step.length(); ++k) sum += p.weight[o * step.length() + k];
+    for (int64_t k = 0; k < step.length(); ++k) sum += weight[o * step.length() + k];
     const int64_t bias = p.bias.empty() ? 0 : p.bias[o];
     start[static_cast<size_t>(o)] = static_cast<int32_t>(bias - p.zero_x * sum);
   }
@@ -30,16 +31,18 @@ std::vector<int32_t> start_values(const ProductStep& step) {
 // With MVE, the C core reads input codes minus 128 if rows of 8-bit weights are stored in groups of
 // four. Each sum of such a row then starts at a value that is larger by 128 times the sum of the
 // row's weights, modulo 2^32.
-std::string start_table(const ProductStep& step, const std::string& id, const Settings& settings) {
-  const std::vector<int32_t> start = start_values(step);
+std::string start_table(const std::string& name,
+                        const ProductStep& step,
+                        const SharedArray<int8_t>& weight,
+                        const Settings& settings) {
+  const std::vector<int32_t> start = start_values(step, weight);
   if (step.depthwise() || step.stored_bits(settings) < 8)
-    return table<int32_t>("int32_t", cat("start", id), start);
-  const QuantizedProduct& p = *step.product;
-  std::string text = cat("static const int32_t start", id, "[", start.size(), "] TABLE = {\n");
+    return table<int32_t>("int32_t", name, start);
+  std::string text = cat("static const int32_t ", name, "[", start.size(), "] TABLE = {\n");
   for (int64_t o = 0; o < step.shape.o; ++o) {
     const int32_t value = start[static_cast<size_t>(o)];
     int64_t sum = 0;
-    for (int64_t k = 0; k < step.length(); ++k) sum += p.weight[o * step.length() + k];
+    for (int64_t k = 0; k < step.length(); ++k) sum += weight[o * step.length() + k];
     const bool grouped = o % step.shape.group_o() < step.shape.group_o() / 4 * 4;
     const auto moved =
         static_cast<int32_t>(static_cast<uint32_t>(value + (grouped ? 128 * sum : 0)));
@@ -81,86 +84,117 @@ std::string grouped_table(const std::string& name,
   return text + "};\n";
 }
 
+/// Writes tables. A table that equals an earlier one of the network is not written again.
+class Tables {
+ public:
+  /// The earlier tables: their names, by their text without the name.
+  explicit Tables(std::map<std::string, std::string>& names) : names_(names) {}
+
+  /// make(name) gives the text of a table with `bytes` bytes. Returns the name of the table.
+  template <class Make>
+  std::string add(const std::string& name, int64_t bytes, const Make& make) {
+    const auto [at, is_new] = names_.emplace(make(std::string()), name);
+    if (is_new) {
+      text_ += make(name);
+      bytes_ += bytes;
+    }
+    return at->second;
+  }
+  const std::string& text() const& { return text_; }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  std::map<std::string, std::string>& names_;
+  std::string text_;
+  int64_t bytes_ = 0;
+};
+
 }  // namespace
 
 std::string product_tables(const ProductStep& step,
                            const std::string& id,
                            const Settings& settings,
+                           Needs& needs,
                            int64_t* bytes) {
   const QuantizedProduct& p = *step.product;
+  const SharedArray<int8_t> weight = p.weight.codes();
   const Conv2dShape& s = step.shape;
   const int bits = step.stored_bits(settings);
   const int64_t groups = step.depthwise() ? 1 : s.groups;
   const int64_t outputs = s.o / groups;
   const int64_t per_group = outputs * step.length();
 
-  std::string text;
-  int64_t group_size = 0;  // table entries of one convolution group
+  Tables tables(needs.tables);
+  std::string weights, start, multiplier, shift;  // names of tables
+  int64_t group_size = 0;                         // table entries of one convolution group
   if (bits < 8) {
     std::vector<uint32_t> all;
     for (int64_t g = 0; g < groups; ++g) {
       const auto words =
-          packed_weights(p.weight.data() + g * per_group, outputs, step.length(), bits);
+          packed_weights(weight.data() + g * per_group, outputs, step.length(), bits);
       group_size = static_cast<int64_t>(words.size());
       all.insert(all.end(), words.begin(), words.end());
     }
-    text += table<uint32_t>("uint32_t", cat("weights", id), all);
-    *bytes += 4 * static_cast<int64_t>(all.size());
+    weights = tables.add(cat("weights", id), 4 * std::ssize(all), [&](const std::string& name) {
+      return table<uint32_t>("uint32_t", name, all);
+    });
   } else {
     std::vector<int8_t> all;
     for (int64_t g = 0; g < groups; ++g) {
-      const int8_t* const w = p.weight.data() + g * per_group;
+      const int8_t* const w = weight.data() + g * per_group;
       const auto codes = step.depthwise() ? depthwise_weights(w, outputs, step.length())
                                           : grouped_weights(w, outputs, step.length());
       group_size = static_cast<int64_t>(codes.size());
       all.insert(all.end(), codes.begin(), codes.end());
     }
-    if (step.depthwise()) {
-      text += table<int8_t>("int8_t", cat("weights", id), all);
-    } else {
-      text += grouped_table(cat("weights", id), all, groups, outputs, round_up(step.length(), 4));
-    }
-    *bytes += static_cast<int64_t>(all.size());
+    weights = tables.add(cat("weights", id), std::ssize(all), [&](const std::string& name) {
+      if (step.depthwise()) return table<int8_t>("int8_t", name, all);
+      return grouped_table(name, all, groups, outputs, round_up(step.length(), 4));
+    });
   }
-  text += start_table(step, id, settings);
-  *bytes += 4 * s.o;
+  start = tables.add(cat("start", id), 4 * s.o, [&](const std::string& name) {
+    return start_table(name, step, weight, settings);
+  });
   const bool any = any_shift(p);
   if (p.output) {
-    std::vector<int32_t> shift = p.output->shift;
+    std::vector<int32_t> shifts = p.output->shift;
     if (!any) {
-      for (int32_t& n : shift) n -= 32;
+      for (int32_t& n : shifts) n -= 32;
     }
-    text += table<int32_t>("int32_t", cat("multiplier", id), p.output->m0);
-    text += table<int32_t>("uint8_t", cat("shift", id), shift);
-    *bytes += 5 * s.o;
+    multiplier = tables.add(cat("multiplier", id), 4 * s.o, [&](const std::string& name) {
+      return table<int32_t>("int32_t", name, p.output->m0);
+    });
+    shift = tables.add(cat("shift", id), s.o, [&](const std::string& name) {
+      return table<int32_t>("uint8_t", name, shifts);
+    });
   }
+  *bytes += tables.bytes();
   const int64_t quantum = bits < 8 ? fields(bits) : 4;
   const int64_t length = step.depthwise() ? step.length() : round_up(step.length(), quantum);
-  text += cat("static const struct product product", id, "[", groups, "] = {\n");
+  std::string text =
+      cat(tables.text(), "static const struct product product", id, "[", groups, "] = {\n");
   for (int64_t g = 0; g < groups; ++g) {
-    const auto at = [&](const char* name, int64_t offset) {
-      return cat(name, id, g == 0 ? std::string() : cat(" + ", offset));
+    const auto at = [&](const std::string& name, int64_t offset) {
+      return cat(name, g == 0 ? std::string() : cat(" + ", offset));
     };
     // For MVE, the macro GROUP_ROW pads the rows of each group of four, so the C compiler computes
     // the offset of convolution group g.
-    const std::string weights = bits < 8 || step.depthwise() || g == 0
-                                    ? at("weights", g * group_size)
-                                    : cat("weights",
-                                          id,
-                                          " + ",
-                                          g,
-                                          " * (",
-                                          outputs / 4 * 4,
-                                          " * GROUP_ROW(",
-                                          length,
-                                          ") + ",
-                                          outputs % 4 * length,
-                                          ")");
-    text += cat("  {", weights, ", ", at("start", g * outputs), ", ");
+    const std::string first = bits < 8 || step.depthwise() || g == 0 ? at(weights, g * group_size)
+                                                                     : cat(weights,
+                                                                           " + ",
+                                                                           g,
+                                                                           " * (",
+                                                                           outputs / 4 * 4,
+                                                                           " * GROUP_ROW(",
+                                                                           length,
+                                                                           ") + ",
+                                                                           outputs % 4 * length,
+                                                                           ")");
+    text += cat("  {", first, ", ", at(start, g * outputs), ", ");
     if (p.output) {
-      text += cat(at("multiplier", g * outputs),
+      text += cat(at(multiplier, g * outputs),
                   ", ",
-                  at("shift", g * outputs),
+                  at(shift, g * outputs),
                   ", ",
                   length,
                   ", ",

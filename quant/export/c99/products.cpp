@@ -158,10 +158,10 @@ bool ProductStep::contiguous() const {
 }
 
 int ProductStep::stored_bits(const Settings& settings) const {
-  if (!settings.pack_weights || depthwise() || product->weight_bits > 4) return 8;
+  if (!settings.pack_weights || depthwise() || product->weight.bits() > 4) return 8;
   // For a short sum, padding to whole words costs more than packing saves.
   if (length() < kShortestPacked || length() > kLongestPacked) return 8;
-  const int bits = product->weight_bits > 2 ? 4 : 2;
+  const int bits = product->weight.bits() > 2 ? 4 : 2;
   // A sum starts at a value that contains the bias. Before the first product, the C core subtracts
   // the offset of packed weights times the sum of the codes. The difference must fit into 32 bits.
   // In a converted network, a bias can be too large for this only if the sum has more than about
@@ -198,7 +198,7 @@ StepSource step_source(const ProductStep& step,
   if (step.product->output)
     (any_shift(*step.product) ? needs.requantize_any : needs.requantize) = true;
   StepSource source;
-  source.text = product_tables(step, id, settings, &source.table_bytes);
+  source.text = product_tables(step, id, settings, needs, &source.table_bytes);
   if (step.depthwise()) {
     needs.depthwise[depthwise_form(step)] |= step.shape.c % 4 != 0;
     source.text += depthwise_step(step, id, order);

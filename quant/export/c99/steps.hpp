@@ -31,7 +31,7 @@ struct DepthwiseForm {
   std::string name() const;  ///< "depthwise_9"
 };
 
-/// The functions that the steps of a network call.
+/// The functions that the steps of a network call, and the tables that they share.
 struct Needs {
   /// For each form: whether the number of outputs of some step is not a multiple of four. A grouped
   /// convolution counts the outputs of one group, a depthwise one counts its channels.
@@ -40,6 +40,8 @@ struct Needs {
   bool requantize = false;
   bool requantize_any = false;  ///< requantization with shifts that need 64-bit arithmetic
   bool softmax = false;
+  /// The names of the tables of products, by their text without the name: steps share equal ones.
+  std::map<std::string, std::string> tables{};
 };
 
 /// What all steps of a network share.

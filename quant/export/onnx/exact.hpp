@@ -57,7 +57,7 @@ Form output_image(const kernels::Conv2dShape& s);
 /// Of a linear layer's input or output.
 Form row_form(int64_t rows, int64_t columns);
 /// The weights in another order.
-std::vector<int8_t> ordered_weights(const SharedArray<int8_t>& weights,
+std::vector<int8_t> ordered_weights(const integer::Constant& weights,
                                     const kernels::Conv2dShape& s,
                                     WeightOrder order);
 /// The forms of a multiplication's operands, which broadcast to each other.

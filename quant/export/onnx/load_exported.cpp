@@ -11,7 +11,7 @@
 
 #include "framework/core/error.hpp"
 #include "framework/core/version.hpp"
-#include "framework/integer/packed_weights.hpp"
+#include "framework/integer/constant.hpp"
 #include "framework/integer/program_file.hpp"
 #include "framework/io/json.hpp"
 #include "layers/onnx/elements.hpp"
@@ -205,7 +205,7 @@ class Loader {
 
   void add_weights(TensorFile& file, const JsonValue& json) {
     JsonReader reader(json, error_);
-    const int64_t step = reader.integer("step", 0, kMost32);
+    const int64_t constant = reader.integer("constant", 0, kMost32);
     const auto bits = static_cast<int>(reader.integer("bits", kLeastBits, kMostBits));
     const auto order = static_cast<WeightOrder>(reader.integer("order", 0, 2));
     const std::string name = reader.text("initializer");
@@ -216,13 +216,13 @@ class Loader {
     const onnx::StoredTensor& stored = *found->second;
     left_ -= stored.elements();
     if (left_ < 0)
-      throw DataError("onnx", path_, ": \"", name, "\" is the weights of too many steps");
-    const std::vector<uint8_t> packed = integer::pack_weights(weights(stored, order), bits);
-    file.add<uint8_t>(std::to_string(step) + ".weight", {std::ssize(packed)}, packed);
+      throw DataError("onnx", path_, ": \"", name, "\" is the weights of too many constants");
+    const std::vector<uint8_t> packed = integer::pack_codes(weights(stored, order), bits);
+    file.add<uint8_t>("constants." + std::to_string(constant), {std::ssize(packed)}, packed);
   }
 
   /// The inverse of ordered_weights().
-  SharedArray<int8_t> weights(const onnx::StoredTensor& stored, WeightOrder order) const {
+  std::vector<int8_t> weights(const onnx::StoredTensor& stored, WeightOrder order) const {
     const std::vector<int64_t>& dims = stored.dims;
     const bool is_unsigned = stored.type == onnx::ElementType::kUint8;
     const bool is_signed =
@@ -244,7 +244,7 @@ class Loader {
         }
       }
     }
-    return {std::move(result)};
+    return result;
   }
 
   const onnx::Model& model_;

@@ -1,14 +1,20 @@
 #include "quant/export/onnx/metadata.hpp"
 
 #include <iomanip>
+#include <set>
 
 #include "framework/core/error.hpp"
 #include "framework/core/text_stream.hpp"
+#include "framework/integer/program_constants.hpp"
 #include "framework/integer/program_file.hpp"
 #include "framework/io/json_writer.hpp"
 
 namespace quantrain::onnx_export {
 namespace {
+
+bool is_weight(const TensorFile::Entry& entry) {
+  return entry.name.starts_with("constants.") && entry.dtype == DType::kU8;
+}
 
 template <class T>
 void write_values(JsonWriter& json, const TensorFile& file, const std::string& name) {
@@ -18,21 +24,26 @@ void write_values(JsonWriter& json, const TensorFile& file, const std::string& n
 std::string export_text(const Export& exported,
                         const OnnxExportOptions& options,
                         const TensorFile& file) {
+  const integer::ProgramConstants constants(exported.program);
   JsonWriter json;
   const auto weights = [&] {
+    std::set<size_t> written;
     for (const StoredWeights& stored : exported.weights) {
       const integer::Operation& op = exported.program.steps[stored.step].operation;
+      const integer::Constant& weight = integer::product(op)->weight;
+      const size_t constant = constants.at(weight);
+      if (!written.insert(constant).second) continue;
       json.object([&] {
-        json.member("step", stored.step);
+        json.member("constant", constant);
         json.member("initializer", stored.initializer);
         json.member("order", static_cast<int>(stored.order));
-        json.member("bits", integer::product(op)->weight_bits);
+        json.member("bits", weight.bits());
       });
     }
   };
   const auto numbers = [&] {
     for (const TensorFile::Entry& entry : file.entries()) {
-      if (entry.name.ends_with(".weight")) continue;
+      if (is_weight(entry)) continue;
       if (entry.dtype == DType::kI32) write_values<int32_t>(json, file, entry.name);
       if (entry.dtype == DType::kI8) write_values<int8_t>(json, file, entry.name);
       if (entry.dtype == DType::kU8) write_values<uint8_t>(json, file, entry.name);
@@ -40,7 +51,7 @@ std::string export_text(const Export& exported,
   };
   const auto types = [&] {
     for (const TensorFile::Entry& entry : file.entries())
-      if (!entry.name.ends_with(".weight")) json.member(entry.name, dtype_name(entry.dtype));
+      if (!is_weight(entry)) json.member(entry.name, dtype_name(entry.dtype));
   };
   const auto format = [&] {
     for (const char* const key : {"format", "version", "layout"})

@@ -45,11 +45,12 @@ std::string finish(Export& out,
 
 }  // namespace
 
-std::vector<int8_t> ordered_weights(const SharedArray<int8_t>& weights,
+std::vector<int8_t> ordered_weights(const integer::Constant& given,
                                     const kernels::Conv2dShape& s,
                                     WeightOrder order) {
   // A matrix is a convolution of one tap.
   const int64_t taps = s.kh * s.kw, channels = s.group_c(), length = taps * channels;
+  const SharedArray<int8_t> weights = given.codes();
   std::vector<int8_t> result(static_cast<size_t>(weights.size()));
   for (int64_t o = 0; o < s.o; ++o) {
     for (int64_t tap = 0; tap < taps; ++tap) {

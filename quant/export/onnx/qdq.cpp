@@ -96,7 +96,7 @@ std::vector<std::string> operands(Export& out,
                                   const std::vector<int64_t>& dims) {
   GraphBuilder& graph = out.graph;
   const std::vector<int8_t> values = ordered_weights(product.weight, s, order);
-  const bool is_int4 = out.int4_weights && product.weight_bits <= 4;
+  const bool is_int4 = out.int4_weights && product.weight.bits() <= 4;
   const ElementType type = is_int4 ? ElementType::kInt4 : ElementType::kInt8;
   std::vector<uint8_t> bytes(values.begin(), values.end());
   if (is_int4) bytes = packed(values);

@@ -111,8 +111,7 @@ integer::QuantizedProduct product_of(
         sum_scale(x.scale[0], w.scale[w.scale.size() == 1 ? 0 : static_cast<size_t>(o)]));
   integer::QuantizedProduct product;
   product.zero_x = stored_zero_point(x);
-  product.weight_bits = w.bits;
-  product.weight = w.codes;
+  product.weight = {w.codes, w.bits};
   product.bias = bias(l, outputs);
   product.output = integer::requantization(scale, l.output_params(), Activation::kNone);
   product.output->y = l.stored(activation);

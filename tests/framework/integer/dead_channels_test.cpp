@@ -102,11 +102,11 @@ class NetworkBuilder {
           [&](auto& op) {
             if constexpr (requires { op.product; }) {
               const int64_t length = op.product.weight.size() / op.channels();
-              std::vector<int8_t> weight(op.product.weight.begin(), op.product.weight.end());
+              std::vector<int8_t> weight = op.product.weight.values();
               std::vector<int32_t> biases(op.product.bias.begin(), op.product.bias.end());
               std::fill_n(weight.begin() + o * length, length, int8_t{0});
               biases[static_cast<size_t>(o)] = bias;
-              op.product.weight = std::move(weight);
+              op.product.weight = {std::move(weight), op.product.weight.bits()};
               op.product.bias = std::move(biases);
             }
           },

@@ -201,7 +201,7 @@ TEST_CASE("dead channels before a gather are removed if it moves pixels, kept if
     const int x = b.input({2, 3, 4}, kX);
     // The second output has weights of 0, so it is the same code for every input.
     test::RandomProduct p({.outputs = 4, .length = 4, .x = kX}, 1);
-    std::vector<int8_t> weight(p.product.weight.begin(), p.product.weight.end());
+    std::vector<int8_t> weight = p.product.weight.values();
     std::fill(weight.begin() + 4, weight.begin() + 8, int8_t{0});
     p.product.weight = weight;
     const int y = b.codes("fc", QuantizedLinear{6, 4, 4, p.behind(kX)}, {x}, {2, 3, 4}, kX);

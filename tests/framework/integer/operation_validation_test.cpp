@@ -401,21 +401,27 @@ TEST_CASE("products refuse invalid members", "[integer][operation]") {
       {[](QuantizedProduct& p) { p.zero_x = 256; }, "zero point 256 is not in [0, 255]", false},
       {[](QuantizedProduct& p) { p.zero_x = -1; }, "zero point -1 is not in [0, 255]", false},
       {[&](QuantizedProduct& p) { p.bias = resized(p.bias, 1); }, "1 biases for ", true},
-      {[](QuantizedProduct& p) { p.weight_bits = 1; }, "weights have 2 to 8 bits, got 1", false},
-      {[](QuantizedProduct& p) { p.weight_bits = 9; }, "weights have 2 to 8 bits, got 9", false},
+      {[](QuantizedProduct& p) {
+         p.weight = {p.weight.codes(), 0};
+       },
+       "bits, got 0",
+       false},
+      {[](QuantizedProduct& p) {
+         p.weight = {p.weight.codes(), 9};
+       },
+       "to 8 bits, got 9",
+       false},
       {[&](QuantizedProduct& p) {
          std::vector<int8_t> weight(static_cast<size_t>(p.weight.size()), 1);
          weight[2] = 8;
-         p.weight = std::move(weight);
-         p.weight_bits = 4;
+         p.weight = {std::move(weight), 4};
        },
        "weight 8 does not fit in 4 bits",
        false},
       {[&](QuantizedProduct& p) {
          std::vector<int8_t> weight(static_cast<size_t>(p.weight.size()), 1);
          weight.back() = -3;
-         p.weight = std::move(weight);
-         p.weight_bits = 2;
+         p.weight = {std::move(weight), 2};
        },
        "weight -3 does not fit in 2 bits",
        false},
@@ -479,7 +485,7 @@ TEST_CASE("products refuse invalid members", "[integer][operation]") {
            {[](QuantizedLinear& op) { op.outputs = 4; },
             "6 weights for 4 outputs with 3 weights each",
             true},
-           {[&](QuantizedLinear& op) { op.product.weight = resized(op.product.weight, 5); },
+           {[&](QuantizedLinear& op) { op.product.weight = resized(op.product.weight.codes(), 5); },
             "5 weights for 2 outputs with 3 weights each",
             true},
            {[](QuantizedLinear& op) { op.product.weight = {}; },

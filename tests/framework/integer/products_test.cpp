@@ -28,6 +28,7 @@ std::vector<int32_t> convolved(const QuantizedConv2d& op,
                                const std::vector<uint8_t>& x) {
   const kernels::Conv2dShape& s = op.shape;
   const QuantizedProduct& p = op.product;
+  const SharedArray<int8_t> codes = p.weight.codes();
   std::vector<int32_t> sums;
   for (int64_t image = 0; image < n; ++image) {
     for (int64_t i = 0; i < s.oh(); ++i) {
@@ -43,7 +44,7 @@ std::vector<int32_t> convolved(const QuantizedConv2d& op,
                 const int64_t channel = o / s.group_o() * s.group_c() + c;
                 const int64_t from = ((image * s.h + h) * s.w + w) * s.c + channel;
                 const int64_t weight = ((o * s.kh + u) * s.kw + v) * s.group_c() + c;
-                sum += p.weight[weight] * (x[static_cast<size_t>(from)] - p.zero_x);
+                sum += codes[weight] * (x[static_cast<size_t>(from)] - p.zero_x);
               }
             }
           }
@@ -109,6 +110,7 @@ TEST_CASE("QuantizedLinear requantizes its sums", "[integer][linear]") {
   CHECK(output_zero_point(op) == -1);
   const std::vector<uint8_t> input = random_bytes(n * rows * k, 2);
   const std::vector<int32_t> acc = run_as<int32_t>(op, n, {input});
+  const SharedArray<int8_t> weight = random.product.weight.codes();
   op.product = random.behind(kY, Activation::kRelu);
   CHECK_FALSE(gives_accumulators(op));
   const std::vector<uint8_t> codes = run(op, n, {input});
@@ -116,8 +118,7 @@ TEST_CASE("QuantizedLinear requantizes its sums", "[integer][linear]") {
     for (int64_t o = 0; o < outputs; ++o) {
       int32_t sum = random.product.bias[o];
       for (int64_t j = 0; j < k; ++j) {
-        sum += random.product.weight[o * k + j] *
-               (input[static_cast<size_t>(i * k + j)] - stored_zero_point(x));
+        sum += weight[o * k + j] * (input[static_cast<size_t>(i * k + j)] - stored_zero_point(x));
       }
       const auto at = static_cast<size_t>(i * outputs + o);
       REQUIRE(acc[at] == sum);
@@ -235,12 +236,12 @@ TEST_CASE("the bound of an accumulator follows from weights, bias and zero point
   CHECK(accumulator_bound(0, w.data(), std::numeric_limits<int32_t>::min(), 0) == int64_t{1} << 31);
   // The bound of an operation is the largest bound of its channels.
   const QuantizedLinear op = test::linear();
+  const SharedArray<int8_t> weight = op.product.weight.codes();
   int64_t largest = 0;
   for (int64_t o = 0; o < 2; ++o) {
-    largest =
-        std::max(largest,
-                 accumulator_bound(
-                     3, op.product.weight.data() + 3 * o, op.product.bias[o], op.product.zero_x));
+    largest = std::max(
+        largest,
+        accumulator_bound(3, weight.data() + 3 * o, op.product.bias[o], op.product.zero_x));
   }
   CHECK(accumulator_bound(Operation(op)) == largest);
   CHECK(accumulator_bound(Operation(test::add())) == 0);
@@ -251,8 +252,9 @@ TEST_CASE("no input makes an accumulator exceed its bound", "[integer][overflow]
     RandomProduct random({.outputs = 5, .length = 9, .x = kX}, 11);
     random.product.zero_x = zero_x;
     const QuantizedLinear op{1, 9, 5, random.product};
+    const SharedArray<int8_t> weight = op.product.weight.codes();
     for (int64_t o = 0; o < 5; ++o) {
-      const int8_t* const w = op.product.weight.data() + 9 * o;
+      const int8_t* const w = weight.data() + 9 * o;
       // The largest sum is start + up, and the smallest is start + down.
       int64_t start = op.product.bias[o];
       int64_t up = 0;

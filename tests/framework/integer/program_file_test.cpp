@@ -6,7 +6,6 @@
 
 #include "framework/core/error.hpp"
 #include "framework/integer/integer_model.hpp"
-#include "framework/integer/packed_weights.hpp"
 #include "framework/io/safetensors.hpp"
 #include "tests/catch.hpp"
 #include "tests/framework/integer/programs.hpp"
@@ -209,10 +208,10 @@ TEST_CASE("weights of 2 to 8 bits are packed in the file and loaded unchanged",
       const int x = b.input({length}, kX);
       RandomProduct p({.outputs = 1, .length = length, .x = kX, .weight_bits = bits, .bias = false},
                       static_cast<uint64_t>(bits));
-      std::vector<int8_t> weight(p.product.weight.begin(), p.product.weight.end());
+      std::vector<int8_t> weight = p.product.weight.values();
       weight[0] = least;
       weight[static_cast<size_t>(length - 1)] = most;
-      p.product.weight = weight;
+      p.product.weight = {weight, bits};
       b.program.outputs = {
           b.accumulators("fc", QuantizedLinear{1, length, 1, p.product}, {x}, {1}, {0.5})};
       const TemporaryFolder folder;
@@ -220,14 +219,12 @@ TEST_CASE("weights of 2 to 8 bits are packed in the file and loaded unchanged",
       CAPTURE(bits, length);
       CHECK(load_program(folder / "program") == b.program);
       const TensorFile file = load_safetensors(folder / "program");
-      const std::vector<uint8_t> packed = file.values<uint8_t>("0.weight");
-      CHECK(static_cast<int64_t>(packed.size()) == packed_weight_bytes(length, bits));
-      const int width = bits == 2 ? 2 : bits <= 4 ? 4 : 8;
-      for (int64_t i = 0; i < length; ++i) {  // the first weight is in the lowest bits
-        const int64_t bit = i * width;
-        const int code = packed[static_cast<size_t>(bit / 8)] >> (bit % 8) & ((1 << width) - 1);
-        const int expected = weight[static_cast<size_t>(i)] & ((1 << width) - 1);
-        REQUIRE(code == expected);
+      const std::vector<uint8_t> packed = file.values<uint8_t>("constants.0");
+      CHECK(static_cast<int64_t>(packed.size()) == (length * bits + 7) / 8);
+      for (int64_t i = 0; i < length * bits; ++i) {  // bit by bit, from the lowest bit on
+        const int bit = packed[static_cast<size_t>(i / 8)] >> (i % 8) & 1;
+        const int expected = weight[static_cast<size_t>(i / bits)] >> (i % bits) & 1;
+        REQUIRE(bit == expected);
       }
     }
   }

@@ -1,5 +1,4 @@
 #include "framework/integer/program.hpp"
-#include "framework/integer/packed_weights.hpp"
 
 #include <functional>
 #include <set>
@@ -53,7 +52,13 @@ class Mutator {
   void operator()(const char*, std::vector<int32_t>& values) { each(values); }
   void bytes(const char*, std::vector<int32_t>& values) { each(values); }
   void operator()(const char*, SharedArray<int32_t>& values) { shared(values); }
-  void weights(const char*, SharedArray<int8_t>& values, int) { shared(values); }
+  void operator()(const char*, Constant& constant) {
+    int bits = constant.bits();
+    change(bits);
+    std::vector<int8_t> values = constant.values();
+    each(values);
+    constant = {std::move(values), bits};
+  }
   void operator()(const char*, std::vector<uint8_t>& values) { each(values); }
   void operator()(const char*, StoredOutput& y) {
     change(y.zero_point);
@@ -359,6 +364,11 @@ TEST_CASE("every change of structure, meaning or wiring changes the hash", "[int
     values.resize(static_cast<size_t>(size));
     array = std::move(values);
   };
+  const auto resize_weight = [](QuantizedProduct& p, size_t size) {
+    std::vector<int8_t> weight = p.weight.values();
+    weight.resize(size);
+    p.weight = {std::move(weight), p.weight.bits()};
+  };
   const std::vector<std::pair<const char*, std::function<void(Program&)>>> changes = {
       {"no bias", [](Program& p) { step<QuantizedLinear>(p, kLogits).product.bias = {}; }},
       {"a bias of 0",
@@ -366,9 +376,9 @@ TEST_CASE("every change of structure, meaning or wiring changes the hash", "[int
       {"one more bias",
        [&](Program& p) { resized(step<QuantizedLinear>(p, kLogits).product.bias, 4); }},
       {"one weight fewer",
-       [&](Program& p) { resized(step<QuantizedLinear>(p, kFc).product.weight, 59); }},
+       [&](Program& p) { resize_weight(step<QuantizedLinear>(p, kFc).product, 59); }},
       {"one more weight of 0",
-       [&](Program& p) { resized(step<QuantizedLinear>(p, kFc).product.weight, 61); }},
+       [&](Program& p) { resize_weight(step<QuantizedLinear>(p, kFc).product, 61); }},
       {"no output", [](Program& p) { step<QuantizedLinear>(p, kFc).product.output.reset(); }},
       {"an output", [](Program& p) { step<QuantizedLinear>(p, kLogits).product.output.emplace(); }},
       {"one multiplier fewer",
@@ -490,19 +500,6 @@ TEST_CASE("the bytes and multiply-adds of a program are sums over its parts",
   CHECK(size_bytes(Operation(step<QuantizedAvgPool2d>(own, kAvg))) ==
         5 * static_cast<int64_t>(step<QuantizedAvgPool2d>(own, kAvg).means.size()));
   CHECK(size_bytes(Operation(View{5})) == 0);
-}
-
-TEST_CASE("weights of few bits share bytes", "[integer][program]") {
-  CHECK(packed_weight_bytes(0, 2) == 0);
-  CHECK(packed_weight_bytes(1, 2) == 1);
-  CHECK(packed_weight_bytes(4, 2) == 1);
-  CHECK(packed_weight_bytes(5, 2) == 2);
-  for (const int bits : {3, 4}) {
-    CHECK(packed_weight_bytes(1, bits) == 1);
-    CHECK(packed_weight_bytes(2, bits) == 1);
-    CHECK(packed_weight_bytes(3, bits) == 2);
-  }
-  for (const int bits : {5, 6, 7, 8}) CHECK(packed_weight_bytes(7, bits) == 7);
 }
 
 }  // namespace quantrain::integer

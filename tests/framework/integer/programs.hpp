@@ -61,8 +61,7 @@ struct RandomProduct {
       bias.push_back(static_cast<int32_t>(random.below(20001) - 10000));
     }
     product.zero_x = stored_zero_point(spec.x);
-    product.weight_bits = spec.weight_bits;
-    product.weight = std::move(weight);
+    product.weight = {std::move(weight), spec.weight_bits};
     if (spec.bias) product.bias = std::move(bias);
   }
 

@@ -15,11 +15,48 @@ namespace quantrain::integer::test {
 
 using Json = nlohmann::ordered_json;
 
+/// The content of a file as early versions of 0.2 wrote it: each step has its own weights, in
+/// fields of 2, 4 or 8 bits, and its own biases.
+inline TensorFile early_form(const TensorFile& file, const Program& program) {
+  Json network = Json::parse(file.metadata.at("network"));
+  network.erase("constants");
+  TensorFile early;
+  for (size_t i = 0; i < program.steps.size(); ++i) {
+    const QuantizedProduct* const p = product(program.steps[i].operation);
+    if (p == nullptr) continue;
+    const int bits = p->weight.bits(), width = bits == 2 ? 2 : bits <= 4 ? 4 : 8;
+    Json& members = network["steps"][i]["members"];
+    members.erase("weight");
+    members.erase("bias");
+    members["weight_bits"] = bits;
+    members["weights"] = p->weight.size();
+    std::vector<uint8_t> packed;
+    int64_t bit = 0;
+    for (const int8_t weight : p->weight.values()) {
+      if (bit % 8 == 0) packed.push_back(0);
+      const int field = weight & ((1 << width) - 1);
+      packed.back() = static_cast<uint8_t>(packed.back() | field << (bit % 8));
+      bit += width;
+    }
+    const std::string prefix = std::to_string(i) + ".";
+    early.add<uint8_t>(prefix + "weight", {std::ssize(packed)}, packed);
+    const std::vector<int32_t> bias(p->bias.begin(), p->bias.end());
+    if (!bias.empty()) early.add<int32_t>(prefix + "bias", {std::ssize(bias)}, bias);
+  }
+  for (const TensorFile::Entry& entry : file.entries()) {
+    if (!entry.name.starts_with("constants.")) early.add(entry);
+  }
+  early.metadata = file.metadata;
+  early.metadata["network"] = network.dump();
+  return early;
+}
+
 /// A saved program. Its functions load changed copies of the file.
 class SavedProgram {
  public:
-  SavedProgram() {
-    save_program(path(), every_operation());
+  explicit SavedProgram(const Program& program = every_operation(), bool early = false) {
+    save_program(path(), program);
+    if (early) save_safetensors(path(), early_form(load_safetensors(path()), program));
     bytes_ = quantrain::test::read_bytes(path());
   }
   std::string path() const { return folder_ / "program.safetensors"; }

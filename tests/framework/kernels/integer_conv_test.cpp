@@ -105,6 +105,22 @@ TEST_CASE("integer convolutions are exact on every instruction set", "[kernels][
   }
 }
 
+TEST_CASE("packed weights give the weights back on every instruction set", "[kernels][integer]") {
+  Random random(6);
+  for (const Conv2dShape& shape : kShapes) {
+    const Convolution conv(shape, random);
+    for_each_isa([&] {
+      const PackedWeightsS8 packed(shape, conv.w.data());
+      const int64_t count = shape.weight_elements();
+      std::vector<int8_t> w(conv.w.size());
+      packed.unpack(0, count / 3, w.data());
+      packed.unpack(count / 3, count - count / 3, w.data() + count / 3);
+      CHECK(w == conv.w);
+      CHECK(packed.bytes() == PackedWeightsS8::bytes(shape));
+    });
+  }
+}
+
 TEST_CASE("integer convolutions with a padding of its own for each side are exact",
           "[kernels][integer]") {
   Random random(25);

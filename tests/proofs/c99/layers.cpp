@@ -70,8 +70,7 @@ integer::QuantizedProduct random_product(const Conv2dShape& shape, int bits, uin
     scale.push_back(40.0 / deviation * static_cast<double>(random.uniform(0.75f, 1.0f)));
   const QParams y{.type = {}, .axis = -1, .scale = {1.0f}, .zero_point = {kZero}};
   return {.zero_x = kZero,
-          .weight_bits = bits,
-          .weight = std::move(weights),
+          .weight = {std::move(weights), bits},
           .bias = std::move(bias),
           .output = integer::requantization(scale, y, Activation::kNone)};
 }

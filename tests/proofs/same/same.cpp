@@ -151,8 +151,7 @@ class Version1 {
                 integer::QuantizedProduct& product) const {
     const QParams x = params_at(a, "x");
     product.zero_x = stored_zero_point(x);
-    product.weight_bits = a.at("weight_bits").get<int>();
-    product.weight = file_.values<int8_t>(prefix + "weight");
+    product.weight = {file_.values<int8_t>(prefix + "weight"), a.at("weight_bits").get<int>()};
     if (file_.contains(prefix + "bias")) product.bias = file_.values<int32_t>(prefix + "bias");
     std::vector<double> scales;
     for (const float w : file_.values<float>(prefix + "weight_scale"))
@@ -193,7 +192,10 @@ class Collector {
   void operator()(const char* name, const std::vector<int32_t>& values) { put(name, values); }
   void operator()(const char* name, const SharedArray<int32_t>& values) { put(name, values); }
   void bytes(const char* name, const std::vector<int32_t>& values) { put(name, values); }
-  void weights(const char* name, const SharedArray<int8_t>& values, int) { put(name, values); }
+  void operator()(const char* name, const integer::Constant& constant) {
+    put("weight_bits", std::vector{constant.bits()});
+    put(name, constant.values());
+  }
   void operator()(const char* name, const std::vector<uint8_t>& values) { put(name, values); }
   void operator()(const char* name, const StoredOutput& y) {
     put(name, std::vector{y.zero_point, y.lo, y.hi});

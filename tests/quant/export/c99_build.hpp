@@ -59,7 +59,7 @@ inline integer::QuantizedProduct random_product(int64_t outputs, int64_t length,
   std::vector<int8_t> weights;
   for (int64_t i = 0; i < outputs * length; ++i)
     weights.push_back(static_cast<int8_t>(static_cast<int>(random.below(255)) - 127));
-  product.weight = SharedArray<int8_t>(std::move(weights));
+  product.weight = std::move(weights);
   product.bias = SharedArray<int32_t>(std::vector<int32_t>(static_cast<size_t>(outputs), 7));
   integer::Requantization output{.m0 = {}, .shift = {}, .y = {10, 10, 255}};
   output.m0.assign(static_cast<size_t>(outputs), int32_t{1} << 30);

@@ -113,10 +113,9 @@ TEST_CASE("in a layer with biases near 2^31, weights are packed only if no accum
       {255 - int64_t{std::numeric_limits<int32_t>::max()}, false}};
   for (const auto& [bias, packed] : cases) {
     integer::QuantizedProduct product;
-    product.weight_bits = 4;
     std::vector<int8_t> weights(kLength * kOutputs);
     for (int64_t o = 0; o < kOutputs; ++o) weights[static_cast<size_t>(o * kLength)] = 1;
-    product.weight = SharedArray<int8_t>(std::move(weights));
+    product.weight = {std::move(weights), 4};
     product.bias = SharedArray<int32_t>(std::vector<int32_t>(kOutputs, static_cast<int32_t>(bias)));
     integer::Program program;
     program.values = {{.name = {}, .shape = {kLength}, .params = params},
@@ -158,14 +157,13 @@ TEST_CASE("layers with sixteen outputs or more have a C form", "[quant][c99][ser
     const auto product = [&](int64_t outputs, int64_t length, bool codes) {
       integer::QuantizedProduct p = random_product(outputs, length, random);
       const int most = (1 << (bits - 1)) - 1;
-      std::vector<int8_t> weights(p.weight.begin(), p.weight.end());
+      std::vector<int8_t> weights = p.weight.values();
       for (int8_t& w : weights) w = static_cast<int8_t>(w % (most + 1));
       // The weights of the first output all have the largest value, so its sums and packed fields
       // are the largest, too. The weights of the second output are all the negative of it.
       for (int64_t i = 0; i < 2 * length; ++i)
         weights[static_cast<size_t>(i)] = static_cast<int8_t>(i < length ? most : -most);
-      p.weight = SharedArray<int8_t>(std::move(weights));
-      p.weight_bits = bits;
+      p.weight = {std::move(weights), bits};
       if (!codes) p.output.reset();
       if (codes && outputs == 16) p.output->y = {10, 140, 230};
       for (size_t o = 0; codes && o < p.output->m0.size(); ++o) {

@@ -131,7 +131,7 @@ TEST_CASE("sums that use the whole range of int32 are shifted without overflow",
   const QParams x{{.bits = 8}, -1, {1.0f}, {0}};
   const int input = b.input({1}, x);
   integer::QuantizedProduct product;
-  product.weight = SharedArray<int8_t>(std::vector<int8_t>{127, -127, 127, -127});
+  product.weight = std::vector<int8_t>{127, -127, 127, -127};
   constexpr int32_t kMost = std::numeric_limits<int32_t>::max() - 127 * 255;
   product.bias = SharedArray<int32_t>(std::vector<int32_t>{kMost, -kMost, kMost, -kMost});
   constexpr int32_t kM0 = std::numeric_limits<int32_t>::max();

@@ -85,7 +85,7 @@ TEST_CASE("the share of codes that differ is counted", "[quant][onnx]") {
   const QParams x{{.bits = 8}, -1, {1.0f}, {0}}, y{{.bits = 8}, -1, {2.0f}, {0}};
   const int input = b.input({1}, x);
   integer::QuantizedProduct product;
-  product.weight = SharedArray<int8_t>(std::vector<int8_t>{1});
+  product.weight = std::vector<int8_t>{1};
   product.output = integer::requantization({1.0}, y, Activation::kNone);
   b.program.outputs = {
       b.codes("half", integer::QuantizedLinear{1, 1, 1, product}, {input}, {1}, y)};

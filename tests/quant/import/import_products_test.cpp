@@ -243,7 +243,7 @@ TEST_CASE("TFLite linear layers with 8-bit and 4-bit weights", "[quant][tflite]"
       const integer::Program program = import(file).program();
       const integer::QuantizedProduct* const product = integer::product(program.steps[0].operation);
       REQUIRE(product != nullptr);
-      CHECK(product->weight_bits == (type == kInt4 ? 4 : 8));
+      CHECK(product->weight.bits() == (type == kInt4 ? 4 : 8));
       CHECK(program.steps[0].origin.weight_scale == std::vector<float>{0.01f});
       const Codes x = random_codes(t[0], 2);
       std::vector<double> expected;

@@ -127,9 +127,7 @@ TEST_CASE("Quant keeps bits, and weights keep their codes when a batch norm is f
   CHECK(quant::output_quantizer(net, layer).params() == QParams{{4, true, false}, -1, {0.5f}, {0}});
   const IntegerModel model = converted(imported);
   const auto& linear = std::get<integer::QuantizedLinear>(model.program().steps.back().operation);
-  const int8_t* const codes = linear.product.weight.data();
-  CHECK(std::vector<int>(codes, codes + linear.product.weight.size()) ==
-        std::vector<int>{1, -1, 2, -3, 2, -1});
+  CHECK(linear.product.weight.values() == std::vector<int8_t>{1, -1, 2, -3, 2, -1});
 }
 
 TEST_CASE("quantizers that no layer can have stay as steps of their own", "[quant][import][onnx]") {
