@@ -16,6 +16,8 @@ void check_type(const QType& type) {
   validate(type, kWhere);
   if (type.bits > kMostBits)
     throw QuantError(kWhere, "bits must be ", kLeastBits, " to ", kMostBits, ", got ", type.bits);
+  if (type.is_sign())
+    throw QuantError(kWhere, "signed codes of 1 bit have no 0: only weights of layers have them");
 }
 
 // The tensor's layout is [outer, channels, inner].

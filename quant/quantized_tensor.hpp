@@ -6,7 +6,7 @@
 
 namespace quantrain::quant {
 
-/// A tensor stored as integer codes q of 2 to 8 bits: real = scale * (q - zero_point). Scale and
+/// A tensor stored as integer codes q of 1 to 8 bits: real = scale * (q - zero_point). Scale and
 /// zero point belong to the whole tensor, or to each index along one axis.
 /// docs/quantization.md (1) to (3)
 class QuantizedTensor {

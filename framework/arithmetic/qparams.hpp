@@ -8,7 +8,7 @@
 namespace quantrain {
 
 /// Bits of a code: the fewest, the most of integer networks, and the most that can be simulated.
-inline constexpr int kLeastBits = 2;
+inline constexpr int kLeastBits = 1;
 inline constexpr int kMostBits = 8;
 inline constexpr int kMostSimulatedBits = 16;
 

@@ -87,8 +87,11 @@ std::shared_ptr<const kernels::PackedWeightsS8> Constant::panels(
 }
 
 Constant Constant::in_panels(const kernels::Conv2dShape& shape) const {
+  const SharedArray<int8_t> plain = codes();
+  const auto panels = std::make_shared<kernels::PackedWeightsS8>(shape, plain.data());
+  panels->leave_pool();
   Constant result = *this;
-  result.stored_ = panels(shape);
+  result.stored_ = Panels(panels);
   return result;
 }
 

@@ -336,8 +336,7 @@ class Members {
     if (!json_.has("weights"))
       return constants_.take(json_.integer(name, 0, kMost32), constant, json_.where());
     // Early files store the weights of each step in fields of 2, 4 or 8 bits.
-    const auto bits = static_cast<int>(json_.integer("weight_bits", 0, kMost32));
-    check_weight_bits(bits, json_.where());
+    const auto bits = static_cast<int>(json_.integer("weight_bits", 2, 8));
     const int width = bits == 2 ? 2 : bits <= 4 ? 4 : 8;
     const int64_t count = json_.integer("weights", 0, int64_t{1} << 40);
     const std::vector<uint8_t> bytes = tensors_.take<uint8_t>(prefix_ + name);

@@ -25,7 +25,7 @@ inline constexpr std::string_view kOutputError = "output_error";
 /// Whether a metric is an error: output_error, cross_entropy, mae, mse, rmse; not accuracy, r2 ...
 bool smaller_is_better(std::string_view metric);
 
-/// Bits to choose from, each list from 2 to 8.
+/// Bits to choose from, each list from 1 to 8.
 struct BitChoices {
   std::vector<int> weights{8, 6, 4, 3, 2};
   std::vector<int> outputs{8, 6, 4, 3, 2};

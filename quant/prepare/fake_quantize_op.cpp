@@ -39,7 +39,10 @@ class FakeQuantizeNode : public Node {
       throw QuantError(layer,
                        "activations of ",
                        params_.type.bits,
-                       " bits exist in simulation only: the integer engine has 2 to 8");
+                       " bits exist in simulation only: the integer engine has ",
+                       kLeastBits,
+                       " to ",
+                       kMostBits);
     }
     Node::refuse_integers(layer);
   }

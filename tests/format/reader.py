@@ -135,7 +135,7 @@ END = ("end_h", "end_w")
 DILATION = ("dilation_h", "dilation_w")
 PRODUCT = ("zero_x", "weight")
 EARLY_PRODUCT = ("zero_x", "weight_bits", "weights")
-LEAST_BITS = 2
+LEAST_BITS = 1
 MEMBERS = {
     "view": ("size",),
     "gather": ("rows", "axes", "fill", "run"),
@@ -174,6 +174,8 @@ def unpack(packed, bits, count):
     all_bits = np.unpackbits(packed.astype("u1"), bitorder="little").astype(np.int64)
     fields = all_bits[: count * bits].reshape(count, bits) @ (1 << np.arange(bits))
     codes = np.where(fields >= 1 << (bits - 1), fields - (1 << bits), fields)
+    if bits == 1:
+        codes = 2 * fields - 1
     return codes, all_bits[count * bits :]
 
 
@@ -211,6 +213,7 @@ def read_codes(json_codes):
     bits = whole(codes["bits"], LEAST_BITS, 8)
     require(type(codes["signed"]) is bool and type(codes["narrow"]) is bool, "no booleans")
     require(codes["signed"] or not codes["narrow"], "unsigned and narrow")
+    require(bits > 1 or not codes["signed"], "signed codes of 1 bit")
     hi = (1 << (bits - 1 if codes["signed"] else bits)) - 1
     lo = 0 if not codes["signed"] else -hi if codes["narrow"] else -hi - 1
     scale = real32(codes["scale"])
@@ -260,7 +263,7 @@ def check_multiplier(m0, shift):
 
 def read_early_weights(op, position, tensors):
     """The weights of a step in early files, which have no constants."""
-    bits = whole(op["weight_bits"], LEAST_BITS, 8)
+    bits = whole(op["weight_bits"], 2, 8)
     count = whole(op["weights"], 0, 1 << 40)
     packed = tensors.take("%d.weight" % position, "u1")
     width = 2 if bits == 2 else 4 if bits <= 4 else 8

@@ -261,7 +261,7 @@ void save_all(const std::string& folder) {
   save("features", IntegerModel(with_features()), folder);
   save("mlp", IntegerModel(mlp()), folder);
   save("concat", IntegerModel(wide_concat(5)), folder);
-  for (int bits = 2; bits <= 8; ++bits)
+  for (int bits = 1; bits <= 8; ++bits)
     save("convolutions" + std::to_string(bits), IntegerModel(convolutions(bits)), folder);
   for (uint64_t seed = 0; seed < 30; ++seed)
     save("random" + std::to_string(seed), IntegerModel(random_program(seed)), folder);

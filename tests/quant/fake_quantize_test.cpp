@@ -128,7 +128,7 @@ TEST_CASE("presets have the codes that their names say", "[quant][fake_quantize]
         std::pair<int32_t, int32_t>{-1, 1});
   FakeQuantizeConfig bad;
   bad.type.bits = 17;
-  QUANTRAIN_CHECK_ERROR(FakeQuantize(bad), QuantError, "2 to 16");
+  QUANTRAIN_CHECK_ERROR(FakeQuantize(bad), QuantError, "1 to 16");
   bad.type = {.bits = 8, .is_signed = false, .narrow = true};
   QUANTRAIN_CHECK_ERROR(FakeQuantize(bad), QuantError, "narrow");
 }

@@ -21,8 +21,8 @@ TEST_CASE("a configuration survives a round trip through JSON, and invalid ones 
   CHECK_FALSE(QConfig::from_json(QConfig::int8().to_json()).input_range.has_value());
   for (const std::string& name : QConfig::names()) CHECK_NOTHROW(QConfig::named(name));
   QUANTRAIN_CHECK_ERROR(QConfig::named("int9"), QuantError, "known: int8");
-  QUANTRAIN_CHECK_ERROR(QConfig::bits(9, 8), QuantError, "weights have 2 to 8 bits, got 9");
-  QUANTRAIN_CHECK_ERROR(QConfig::bits(8, 1), QuantError, "activations have 2 to 16 bits, got 1");
+  QUANTRAIN_CHECK_ERROR(QConfig::bits(9, 8), QuantError, "weights have 1 to 8 bits, got 9");
+  QUANTRAIN_CHECK_ERROR(QConfig::bits(8, 0), QuantError, "activations have 1 to 16 bits, got 0");
   QUANTRAIN_CHECK_ERROR(QConfig::from_json("{"), QuantError, "not JSON");
   QUANTRAIN_CHECK_ERROR(QConfig::from_json("{}"), QuantError, "[QConfig] config: lacks \"model\"");
   std::string text = config.to_json();
@@ -59,9 +59,9 @@ TEST_CASE("a configuration survives a round trip through JSON, and invalid ones 
     QUANTRAIN_CHECK_ERROR(validate(changed), QuantError, message);
     QUANTRAIN_CHECK_ERROR(QConfig::from_json(changed.to_json()), QuantError, message);
   };
-  refused("[QConfig] model: weights have 2 to 8 bits, got 1",
-          [](QConfig& c) { c.model.weight.bits = 1; });
-  refused("[QConfig] block.conv: activations have 2 to 16 bits, got 17",
+  refused("[QConfig] model: weights have 1 to 8 bits, got 0",
+          [](QConfig& c) { c.model.weight.bits = 0; });
+  refused("[QConfig] block.conv: activations have 1 to 16 bits, got 17",
           [](QConfig& c) { c.layers["block.conv"].activation.bits = 17; });
   refused("[QConfig] Linear: a learned scale needs symmetric weights", [](QConfig& c) {
     c.types["Linear"].weight.scheme = QScheme::kAffine;

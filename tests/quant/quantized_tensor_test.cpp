@@ -101,6 +101,16 @@ TEST_CASE("real 0 is exact and dequantized codes quantize to themselves", "[quan
   }
 }
 
+TEST_CASE("1-bit codes are 0 and 1", "[quant][tensor]") {
+  const Tensor x = Tensor::from({4}, std::vector<float>{-2, 0.9f, 1.1f, 2});
+  const QuantizedTensor q(x, {1, false, false}, QScheme::kAffine);
+  CHECK(q.params() == QParams{{1, false, false}, -1, {2.0f}, {0}});
+  CHECK(std::vector{q.code(0), q.code(1), q.code(2), q.code(3)} == std::vector{0, 0, 1, 1});
+  QUANTRAIN_CHECK_ERROR(QuantizedTensor(x, {1, true, true}, QScheme::kSymmetric),
+                        QuantError,
+                        "signed codes of 1 bit have no 0");
+}
+
 TEST_CASE("narrow 2-bit codes are ternary", "[quant][tensor]") {
   const Tensor x = Tensor::from({4}, std::vector<float>{-2, -0.9f, 1.1f, 2});
   const QuantizedTensor q(x, {2, true, true}, QScheme::kSymmetric);
@@ -133,7 +143,7 @@ TEST_CASE("quantizing a tensor refuses invalid types, axes, parameters and value
           "[quant][tensor]") {
   const Tensor x = normal_tensor({2, 3}, 5);
   const QType type{8, true, true};
-  for (const int bits : {1, 9, 16, 17}) {
+  for (const int bits : {0, 9, 16, 17}) {
     QUANTRAIN_CHECK_ERROR(QuantizedTensor(x, {bits, true, true}, QScheme::kSymmetric),
                           QuantError,
                           "got " + std::to_string(bits));

@@ -238,7 +238,7 @@ TEST_CASE("goals that cannot be met say what is reached and what to change", "[q
   CHECK_THAT(refusal({.goal = {.bytes = -1}}, data), ContainsSubstring("must be positive"));
   CHECK_THAT(refusal({.goal = {.tolerance = -0.1}}, data), ContainsSubstring("at least 0"));
   CHECK_THAT(refusal({.goal = {.bytes = 700}, .bits = {{9}, {8}}}, data),
-             ContainsSubstring("numbers from 2 to 8, got 9"));
+             ContainsSubstring("numbers from 1 to 8, got 9"));
   CHECK_THAT(refusal({.goal = {.bytes = 700}, .bits = {{4, 4}, {8}}}, data),
              ContainsSubstring("got 4 twice"));
   CHECK_THAT(refusal({.goal = {.bytes = 700}, .bits = {{}, {}}}, data),

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -32,9 +33,12 @@ class PackedWeightsS8 {
   const Conv2dShape& shape() const { return shape_; }
   /// Writes `count` of the original weights, beginning with weight `first`.
   void unpack(int64_t first, int64_t count, int8_t* to) const;
+  /// Moves the panels out of the pool, whose blocks may be a quarter larger, unless they are so
+  /// large that they deserve large pages. For weights that are kept.
+  void leave_pool();
 
   /// Bytes that these packed weights take.
-  int64_t bytes() const { return sums_.size() * int64_t{sizeof(int32_t)} + data_.size(); }
+  int64_t bytes() const { return sums_.size() * int64_t{sizeof(int32_t)} + panels_ * panel_bytes_; }
   /// Bytes that packed weights of this shape take.
   static int64_t bytes(const Conv2dShape& shape);
   /// The layout of packed weights of this shape, without the weights.
@@ -51,7 +55,7 @@ class PackedWeightsS8 {
   // For the kernels' callers.
   Isa isa() const { return isa_; }
   bool depthwise() const { return depthwise_; }
-  const int8_t* data() const { return data_.data(); }
+  const int8_t* data() const { return kept_ == nullptr ? data_.data() : kept_.get(); }
   PanelLayout layout() const { return layout_; }
   int64_t panel_bytes() const { return panel_bytes_; }
   int64_t panels_per_group() const { return panels_per_group_; }
@@ -87,6 +91,7 @@ class PackedWeightsS8 {
   int64_t panel_bytes_ = 0;
   int64_t panels_per_group_ = 0;
   Buffer<int8_t> data_;
+  std::shared_ptr<const int8_t> kept_;  // instead of data_
   Buffer<int32_t> sums_;
 };
 

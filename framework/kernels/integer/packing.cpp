@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <numeric>
 
 #include "framework/core/parallel.hpp"
@@ -257,7 +258,7 @@ int8_t PackedWeightsS8::weight(int64_t o, int64_t row, int64_t k) const {
   const int64_t lane = depthwise_ ? o : o % outputs;
   const int64_t panel = (depthwise_ ? 0 : o / outputs * panels_per_group_) + lane / layout_.width;
   const int64_t column = lane % layout_.width;
-  const int8_t* const from = data_.data() + panel * panel_bytes_;
+  const int8_t* const from = data() + panel * panel_bytes_;
   int64_t quad = row * quads_ + k / 4;
   int64_t in_quad = k % 4;
   if (depthwise_) {
@@ -274,6 +275,19 @@ int8_t PackedWeightsS8::weight(int64_t o, int64_t row, int64_t k) const {
   }
   if (layout_.octets) return from[(row * quads_ + k / 8 * 2) * quad_bytes() + 8 * column + k % 8];
   return group[4 * column + in_quad];
+}
+
+void PackedWeightsS8::leave_pool() {
+  constexpr int64_t kLargePage = int64_t{1} << 21;
+  constexpr std::align_val_t kAligned{pool::kAlignment};
+  const int64_t size = data_.size();
+  if (size == 0 || size >= kLargePage) return;
+  void* const block = ::operator new(static_cast<size_t>(size) + pool::kSlack, kAligned);
+  const std::shared_ptr<int8_t> kept(static_cast<int8_t*>(block),
+                                     [](int8_t* p) { ::operator delete(p, kAligned); });
+  std::copy(data_.begin(), data_.end(), kept.get());
+  kept_ = kept;
+  data_ = Buffer<int8_t>();
 }
 
 void PackedWeightsS8::unpack(int64_t first, int64_t count, int8_t* to) const {

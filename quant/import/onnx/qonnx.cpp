@@ -36,7 +36,8 @@ void quant(Rewriter& r, const Node& n) {
   if (mode != "ROUND" && mode != "HALF_EVEN") throw Refusal{"rounding_mode " + mode};
   const int32_t bits = whole(r.number(input(n, 3)), "a number of bits");
   const QType type{bits, n.get("signed", int64_t{1}) != 0, n.get("narrow", int64_t{0}) != 0};
-  if (bits < kLeastBits || bits > kMostBits || type.is_sign()) {
+  if (type.is_sign()) throw Refusal{"signed codes of 1 bit"};
+  if (bits < kLeastBits || bits > kMostBits) {
     throw Refusal{std::to_string(bits) + " bits: " + std::to_string(kLeastBits) + " to " +
                   std::to_string(kMostBits) + " are possible"};
   }

@@ -47,10 +47,10 @@ const std::string& input(const Node& node, size_t i) {
 }
 
 std::optional<QType> find_type(int64_t least, int64_t most) {
-  for (int bits = 2; bits <= 16; ++bits) {
+  for (int bits = kLeastBits; bits <= kMostSimulatedBits; ++bits) {
     for (const QType type :
          {QType{bits, false, false}, QType{bits, true, false}, QType{bits, true, true}}) {
-      if (type.qmin() == least && type.qmax() == most) return type;
+      if (type.qmin() == least && type.qmax() == most && !type.is_sign()) return type;
     }
   }
   return std::nullopt;
@@ -123,7 +123,7 @@ QParams Rewriter::params(const std::string& scale, const std::string& zero, Elem
     if (params.zero_point.size() != params.scale.size())
       throw Refusal{"another number of zero points than of scales"};
   }
-  if (is_float(type) || bits_of(type) == 0)
+  if (is_float(type) || bits_of(type) == 0 || type == ElementType::kBool)
     throw Refusal{"codes of the type " + std::string(name_of(type))};
   const auto [least, most] = range_of(type);
   if (bits_of(type) <= 16) {

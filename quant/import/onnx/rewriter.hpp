@@ -51,7 +51,7 @@ class Rewriter {
   QParams params(const std::string& scale,
                  const std::string& zero,
                  ElementType type = ElementType::kUint8);
-  /// Parameters of a computed value: one scale, and codes of 2 to 8 bits.
+  /// Parameters of a computed value: one scale, and codes of 1 to 8 bits.
   QParams value_params(const std::string& scale,
                        const std::string& zero,
                        ElementType type = ElementType::kUint8);

@@ -52,6 +52,7 @@ TEST_CASE("types and parameters print in readable form", "[arithmetic][qparams]"
   CHECK(printed(QType{8, false, false}) == "u8");
   CHECK(printed(QType{4, true, false}) == "s4");
   CHECK(printed(QType{8, true, true}) == "s8 narrow");
+  CHECK(printed(QType{1, false, false}) == "u1");
   CHECK(printed(QParams{{8, false, false}, -1, {0.5f}, {3}}) == "u8 scale 0.5 zero point 3");
   CHECK(printed(QParams{{8, true, true}, 0, {1, 1}, {0, 0}}) ==
         "s8 narrow per channel (2, axis 0)");
@@ -62,13 +63,16 @@ TEST_CASE("parameters that make no sense are refused", "[arithmetic][qparams]") 
   const QType u8{8, false, false};
   validate(QParams{u8, -1, {1}, {255}}, "fc");
   validate(QParams{{16, true, false}, 1, {1, 2}, {0, -32768}}, "fc");
-  QUANTRAIN_CHECK_ERROR(validate(QType{1, false, false}, "fc"), QuantError, "[fc] bits must be 2");
+  QUANTRAIN_CHECK_ERROR(validate(QType{0, false, false}, "fc"), QuantError, "[fc] bits must be 1");
+  QUANTRAIN_CHECK_ERROR(validate(QType{1, true, false}, "fc"), QuantError, "their range is narrow");
+  validate(QParams{{1, true, true}, 0, {1, 2}, {0, 0}}, "fc");
+  validate(QParams{{1, false, false}, -1, {1}, {0}}, "fc");
   QUANTRAIN_CHECK_ERROR(validate(QType{17, false, false}, "fc"), QuantError, "got 17");
   QUANTRAIN_CHECK_ERROR(validate(QType{8, false, true}, "fc"), QuantError, "signed codes");
   const auto refuse = [](const QParams& params, const std::string& text) {
     QUANTRAIN_CHECK_ERROR(validate(params, "fc"), QuantError, text);
   };
-  refuse({{1, false, false}, -1, {1}, {0}}, "bits must be 2 to 16");
+  refuse({{0, false, false}, -1, {1}, {0}}, "bits must be 1 to 16");
   refuse({u8, -1, {}, {}}, "got 0 scales and 0 zero points");
   refuse({u8, 0, {1, 1}, {0}}, "got 2 scales and 1 zero points");
   refuse({u8, -1, {1, 1}, {0, 0}}, "per-tensor parameters with 2 scales");

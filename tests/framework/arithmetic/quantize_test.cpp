@@ -205,7 +205,7 @@ TEST_CASE("per-channel parameters are chosen from the range of each channel",
   QUANTRAIN_CHECK_ERROR(
       choose_params(ranges, -1, kU8, QScheme::kAffine, "fc"), QuantError, "[fc] per-tensor");
   QUANTRAIN_CHECK_ERROR(
-      choose_params(ranges, 3, {1, false, false}, QScheme::kAffine, "fc"), QuantError, "bits");
+      choose_params(ranges, 3, {0, false, false}, QScheme::kAffine, "fc"), QuantError, "bits");
 }
 
 TEST_CASE("ties round to the even quotient, before the zero point is added",

@@ -101,7 +101,7 @@ TEST_CASE("operations refuse parameters that activations cannot have", "[integer
     QUANTRAIN_CHECK_ERROR(make(empty), QuantError, "[requantize] ");
   }
   // Each operand's parameters are checked. `empty` has no scale.
-  const std::string operand = "integer activations are per tensor and of 2 to 8 bits, got ";
+  const std::string operand = "integer activations are per tensor and of 1 to 8 bits, got ";
   const CodeValues values = code_values(square, kX);
   const std::vector<std::pair<std::string, std::function<void(const QParams&)>>> takers = {
       {"[avg_pool2d] ",
@@ -404,12 +404,19 @@ TEST_CASE("products refuse invalid members", "[integer][operation]") {
       {[](QuantizedProduct& p) {
          p.weight = {p.weight.codes(), 0};
        },
-       "bits, got 0",
+       "weights have 1 to 8 bits, got 0",
        false},
       {[](QuantizedProduct& p) {
          p.weight = {p.weight.codes(), 9};
        },
-       "to 8 bits, got 9",
+       "weights have 1 to 8 bits, got 9",
+       false},
+      {[](QuantizedProduct& p) {
+         std::vector<int8_t> weight(static_cast<size_t>(p.weight.size()), -1);
+         weight[1] = 0;
+         p.weight = {std::move(weight), 1};
+       },
+       "weight 0 does not fit in 1 bits",
        false},
       {[&](QuantizedProduct& p) {
          std::vector<int8_t> weight(static_cast<size_t>(p.weight.size()), 1);

@@ -53,6 +53,9 @@ std::vector<int32_t> run(const IntegerModel& model) {
 }  // namespace
 
 TEST_CASE("codes are packed bit by bit, from the lowest bit on", "[integer][constants]") {
+  // One bit: 1 for +1, 0 for -1.
+  CHECK(pack_codes(std::vector<int8_t>{1, -1, -1, 1, 1, -1, -1, -1, 1}, 1) ==
+        std::vector<uint8_t>{0x19, 0x01});
   CHECK(pack_codes(std::vector<int8_t>{1, -2, 1, -1, 0}, 2) == std::vector<uint8_t>{0xd9, 0x00});
   // 1, -1, 3 and -4 are 001, 111, 011 and 100: byte 0 is 11'111'001, byte 1 is 0000'100'0.
   CHECK(pack_codes(std::vector<int8_t>{1, -1, 3, -4}, 3) == std::vector<uint8_t>{0xf9, 0x08});
@@ -69,7 +72,7 @@ TEST_CASE("codes are packed bit by bit, from the lowest bit on", "[integer][cons
 
 TEST_CASE("constants give the same integers however they are stored", "[integer][constants]") {
   const kernels::Conv2dShape shape{.c = 4, .o = 9, .kh = 3, .kw = 2, .groups = 1};
-  for (int bits = 2; bits <= 8; ++bits) {
+  for (int bits = 1; bits <= 8; ++bits) {
     CAPTURE(bits);
     const RandomProduct p({.outputs = 9, .length = 24, .x = kX, .weight_bits = bits}, 3);
     const Constant& plain = p.product.weight;
@@ -88,16 +91,16 @@ TEST_CASE("constants give the same integers however they are stored", "[integer]
       }
     }
     std::vector<int8_t> other = values;
-    other.back() = static_cast<int8_t>(other.back() == 0 ? 1 : 0);
+    other.back() = static_cast<int8_t>(bits == 1 ? -other.back() : other.back() == 0 ? 1 : 0);
     CHECK_FALSE(Constant(other, bits) == packed);
-    if (bits < 8) CHECK_FALSE(Constant(values, bits + 1) == packed);
-    CHECK(panels.panels(shape) == panels.in_panels(shape).panels(shape));  // no new ones
+    if (bits > 1 && bits < 8) CHECK_FALSE(Constant(values, bits + 1) == packed);
+    CHECK(panels.panels(shape) == panels.panels(shape));  // no new ones
     CHECK_FALSE(panels.panels(shape) == panels.panels({.c = 24, .o = 9}));
   }
 }
 
 TEST_CASE("a program stores equal weights and biases once", "[integer][constants]") {
-  for (const int bits : {2, 3, 8}) {
+  for (const int bits : {1, 2, 3, 8}) {
     CAPTURE(bits);
     const Program separate = unrolled(16, 20, bits);
     const SavedProgram saved(separate);
@@ -204,7 +207,14 @@ TEST_CASE("damaged constants are refused", "[integer][constants]") {
                         QuantError,
                         "[constants.2] weights have ");
   // 57 weights also take 15 bytes, but the extents require 60.
-  QUANTRAIN_CHECK_ERROR(program.load_edited([](Json& json) { json["constants"][2]["count"] = 57; }),
+  QUANTRAIN_CHECK_ERROR(program.load_with("constants.2",
+                                          [&](TensorFile& file) {
+                                            Json json = Json::parse(file.metadata["network"]);
+                                            json["constants"][2]["count"] = 57;
+                                            file.metadata["network"] = json.dump();
+                                            file.add<uint8_t>(
+                                                "constants.2", {15}, std::vector<uint8_t>(15));
+                                          }),
                         ShapeError,
                         "[fc] 57 weights for 5 outputs with 12 weights each");
   QUANTRAIN_CHECK_ERROR(
@@ -286,12 +296,16 @@ TEST_CASE("damaged weights of early files are refused", "[integer][constants]") 
   };
   DataError* const data = nullptr;
   ShapeError* const shape = nullptr;
-  QuantError* const quant = nullptr;
   check(data, "\"weights\" is -1, expected a whole number in ", [](Json& m) { m["weights"] = -1; });
   check(data, "15 bytes for 61 weights of 2 bits", [](Json& m) { m["weights"] = 61; });
   // 57 weights also take 15 bytes, but the extents require 60.
   check(shape, "57 weights for 5 outputs with 12 weights each", [](Json& m) { m["weights"] = 57; });
-  check(quant, "to 8 bits, got 9", [](Json& m) { m["weight_bits"] = 9; });
+  check(data, "\"weight_bits\" is 9, expected a whole number in [2, 8]", [](Json& m) {
+    m["weight_bits"] = 9;
+  });
+  check(data, "\"weight_bits\" is 1, expected a whole number in [2, 8]", [](Json& m) {
+    m["weight_bits"] = 1;
+  });
   check(data, "15 bytes for 60 weights of 4 bits", [](Json& m) { m["weight_bits"] = 4; });
   check(data, "lacks \"weight\"", [](Json& m) { m.erase("weights"); });
   check(data, "lacks \"weight_bits\"", [](Json& m) { m.erase("weight_bits"); });

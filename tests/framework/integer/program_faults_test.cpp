@@ -144,7 +144,7 @@ TEST_CASE("a file that was tampered with is refused", "[integer][program_file]")
     check(shape, "has more than 1073741824 elements", [&](Json& json) {
       members(json, kConv)["pad_h"] = members(json, kConv)["pad_w"] = 1048576;
     });
-    check(data, "\"bits\" is 17, expected a whole number in [2, 8]", [](Json& json) {
+    check(data, "\"bits\" is 17, expected a whole number in [1, 8]", [](Json& json) {
       json["values"][2]["codes"]["bits"] = 17;
     });
     check(data, "\"zero_point\" is 300, expected a whole number in [-128, 255]", [](Json& json) {

@@ -198,11 +198,11 @@ TEST_CASE("features of inputs are saved and loaded bit for bit", "[integer][prog
   CHECK(content_hash(saved_and_loaded(program)) == content_hash(program));
 }
 
-TEST_CASE("weights of 2 to 8 bits are packed in the file and loaded unchanged",
+TEST_CASE("weights of 1 to 8 bits are packed in the file and loaded unchanged",
           "[integer][program_file]") {
-  for (int bits = 2; bits <= 8; ++bits) {
+  for (int bits = 1; bits <= 8; ++bits) {
     const int8_t least = static_cast<int8_t>(-(1 << (bits - 1)));
-    const int8_t most = static_cast<int8_t>((1 << (bits - 1)) - 1);
+    const int8_t most = static_cast<int8_t>(bits == 1 ? 1 : (1 << (bits - 1)) - 1);
     for (const int64_t length : {1, 2, 3, 4, 5, 7, 9, 255, 257}) {
       Builder b;
       const int x = b.input({length}, kX);
@@ -223,7 +223,8 @@ TEST_CASE("weights of 2 to 8 bits are packed in the file and loaded unchanged",
       CHECK(static_cast<int64_t>(packed.size()) == (length * bits + 7) / 8);
       for (int64_t i = 0; i < length * bits; ++i) {  // bit by bit, from the lowest bit on
         const int bit = packed[static_cast<size_t>(i / 8)] >> (i % 8) & 1;
-        const int expected = weight[static_cast<size_t>(i / bits)] >> (i % bits) & 1;
+        const int code = weight[static_cast<size_t>(i / bits)];
+        const int expected = bits == 1 ? code == 1 : code >> (i % bits) & 1;
         REQUIRE(bit == expected);
       }
     }

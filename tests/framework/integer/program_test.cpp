@@ -162,7 +162,7 @@ TEST_CASE("a program with invalid values is refused", "[integer][program]") {
          {[](Program& p) { p.values[kAvg].params->zero_point[0] = -1; }, "[avg] "},
          {[](Program& p) { p.values[kAvg].params->type.bits = 1; }, "[avg] "},
          {[](Program& p) { p.values[kAvg].params->type.bits = 16; },
-          "[avg] integer activations are per tensor and of 2 to 8 bits"},
+          "[avg] integer activations are per tensor and of 1 to 8 bits"},
          {[](Program& p) {
             p.values[kAvg].params = QParams{{}, 0, {1.0f, 1.0f}, {0, 0}};
           },

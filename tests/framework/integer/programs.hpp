@@ -53,8 +53,10 @@ struct RandomProduct {
     Random random(seed);
     const int32_t most = (1 << (spec.weight_bits - 1)) - 1;
     std::vector<int8_t> weight;
-    for (int64_t i = 0; i < spec.outputs * spec.length; ++i)
-      weight.push_back(static_cast<int8_t>(random.below(2 * most + 2) - most - 1));
+    for (int64_t i = 0; i < spec.outputs * spec.length; ++i) {
+      weight.push_back(static_cast<int8_t>(
+          spec.weight_bits == 1 ? 2 * random.below(2) - 1 : random.below(2 * most + 2) - most - 1));
+    }
     std::vector<int32_t> bias;
     for (int64_t o = 0; o < spec.outputs; ++o) {
       scale.push_back(double{spec.x.scale[0]} * double{random.uniform(0.001f, 0.01f)});
@@ -414,7 +416,9 @@ inline Program random_program(uint64_t seed) {
                                          .kw = 3,
                                          .stride_w = 2,
                                          .pad_w = 1};
-        const RandomProduct p({.outputs = shape.o, .length = 3, .x = *value.params}, seed + 100);
+        const auto bits = static_cast<int>(1 + extra.below(8));
+        const RandomProduct p(
+            {.outputs = shape.o, .length = 3, .x = *value.params, .weight_bits = bits}, seed + 100);
         readable.push_back(
             b.codes(name, QuantizedConv2d{shape, p.behind(y)}, {x}, {shape.y_elements()}, y));
         break;

@@ -146,7 +146,7 @@ TEST_CASE("layers with sixteen outputs or more have a C form", "[quant][c99][ser
   if (has_avx_vnni()) compilers.push_back("gcc -O2 -mavxvnni ");
   Random random(9);
   const QParams params{.type = {}, .scale = {0.1f}, .zero_point = {10}};
-  for (const int bits : {8, 4, 2}) {
+  for (const int bits : {8, 4, 2, 1}) {
     // With sanitizers, a part of the cases is enough (see c_compilers).
     if (quantrain::test::kSanitized && bits != 4) continue;
     integer::Program program;
@@ -156,9 +156,10 @@ TEST_CASE("layers with sixteen outputs or more have a C form", "[quant][c99][ser
     program.steps = {{integer::View{180}, {0}, 1}};
     const auto product = [&](int64_t outputs, int64_t length, bool codes) {
       integer::QuantizedProduct p = random_product(outputs, length, random);
-      const int most = (1 << (bits - 1)) - 1;
+      const int most = bits == 1 ? 1 : (1 << (bits - 1)) - 1;
       std::vector<int8_t> weights = p.weight.values();
-      for (int8_t& w : weights) w = static_cast<int8_t>(w % (most + 1));
+      for (int8_t& w : weights)
+        w = static_cast<int8_t>(bits == 1 ? (w < 0 ? -1 : 1) : w % (most + 1));
       // The weights of the first output all have the largest value, so its sums and packed fields
       // are the largest, too. The weights of the second output are all the negative of it.
       for (int64_t i = 0; i < 2 * length; ++i)

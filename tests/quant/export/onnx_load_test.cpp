@@ -138,11 +138,11 @@ TEST_CASE("metadata of an exported file are not trusted", "[quant][onnx]") {
                                  {"conv/weight", "no weight"},
                                  {"conv/weight", "conv/bias"},
                                  {"\"order\":0", "\"order\":1"},
-                                 {"\"step\":1", "\"step\":2"},
+                                 {"\"constant\":0", "\"constant\":1"},
                                  {"\"bits\":4", "\"bits\":9"},
                                  {"\"I32\"", "\"F32\""},
-                                 {"\"1.bias\":[", "\"1.bias\":[99999999999,"},
-                                 {"\"1.bias\":[", "\"1.bias\":[7,"},
+                                 {"\"constants.1\":[", "\"constants.1\":[99999999999,"},
+                                 {"\"constants.1\":[", "\"constants.1\":[7,"},
                                  {"\"values\":[", "\"values\":[7,"}}) {
     INFO(from << " becomes " << to);
     CHECK_THROWS_AS(load_changed(replace(from, to)), Error);
@@ -151,21 +151,21 @@ TEST_CASE("metadata of an exported file are not trusted", "[quant][onnx]") {
 
 TEST_CASE("an exported file cannot make its reader take far more memory than its size",
           "[quant][onnx]") {
-  // The same weights for many steps.
+  // The same weights for many constants.
   QUANTRAIN_CHECK_ERROR(
       load_changed([](onnx::Model& m) {
         m.graph.initializers.push_back(onnx::make_tensor(
             "large", onnx::ElementType::kInt8, {1000, 1000}, std::vector<uint8_t>(1000000)));
         std::string many;
-        for (int step = 100; step < 110; ++step) {
-          many += "{\"step\":" + std::to_string(step) +
+        for (int constant = 100; constant < 110; ++constant) {
+          many += "{\"constant\":" + std::to_string(constant) +
                   ",\"initializer\":\"large\",\"order\":1,\"bits\":8},";
         }
         std::string& text = metadata_of(m, "quantrain.export");
         text.insert(text.find("\"weights\":[") + 11, many);
       }),
       DataError,
-      "the weights of too many steps");
+      "the weights of too many constants");
 }
 
 TEST_CASE("an exported file of the fast form comes back as a prepared network", "[quant][onnx]") {

@@ -178,7 +178,7 @@ TEST_CASE("a quantized ONNX file that cannot be kept is refused by name", "[quan
                                               {"h"},
                                               {onnx_attribute("rounding_mode", "FLOOR")});
        }},
-      {"onnx.brevitas.Quant (1 bits: 2 to 8 are possible): 1 use",
+      {"onnx.brevitas.Quant (signed codes of 1 bit): 1 use",
        [](OnnxParts& parts) {
          parts.initializers.push_back(test::onnx_scalar("one", 1.0f));
          node_with(parts, "h") =

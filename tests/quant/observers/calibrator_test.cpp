@@ -67,7 +67,7 @@ TEST_CASE("a calibrator names the layer in its errors", "[quant][calibrator]") {
                         "4 channels along axis 1, expected 3");
   QUANTRAIN_CHECK_ERROR(calibrator.observer("fc2"), QuantError, "fc2");
   QUANTRAIN_CHECK_ERROR(
-      calibrator.finalize({1, false, false}, QScheme::kAffine), QuantError, "2 to 16");
+      calibrator.finalize({0, false, false}, QScheme::kAffine), QuantError, "1 to 16");
   QUANTRAIN_CHECK_ERROR(Calibrator(MeanStdOptions{.k = 0.0f}), QuantError, "k must be positive");
 }
 

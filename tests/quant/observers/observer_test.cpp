@@ -170,7 +170,7 @@ TEST_CASE("an observer refuses NaN, infinity and empty batches, and stays as it 
                           DataError,
                           "channel 1");
     CHECK(channels->count() == 0);
-    QUANTRAIN_CHECK_ERROR(channels->ranges({1, false, false}, {}), QuantError, "2 to 16");
+    QUANTRAIN_CHECK_ERROR(channels->ranges({0, false, false}, {}), QuantError, "1 to 16");
     for (const auto& [axis, extent] : {std::pair(-1, 2), std::pair(0, 0), std::pair(1, -1)})
       QUANTRAIN_CHECK_ERROR(make_observer(spec, {axis, extent, "fc"}), QuantError, "[fc]");
   }

@@ -1,0 +1,104 @@
+#include <cstdint>
+#include <cstdlib>
+#include <ostream>
+#include <string>
+
+#include "framework/core/buffer.hpp"
+#include "framework/core/parallel.hpp"
+#include "framework/integer/integer_model.hpp"
+#include "tests/catch.hpp"
+#include "tests/framework/integer/programs.hpp"
+#include "tests/sanitized.hpp"
+#include "tests/temporary_folder.hpp"
+
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
+namespace quantrain::integer {
+namespace {
+
+using quantrain::test::TemporaryFolder;
+using test::Builder;
+using test::kX;
+using test::kY;
+using test::RandomProduct;
+
+/// Bytes that malloc() has given to the program, whether or not they are mapped on their own, and
+/// bytes of the pool's large blocks, which are mapped without malloc().
+int64_t resident_bytes() {
+#if defined(__GLIBC__)
+  pool::trim();
+  const struct mallinfo2 info = ::mallinfo2();
+  return static_cast<int64_t>(info.uordblks) + static_cast<int64_t>(info.hblkhd);
+#else
+  return 0;
+#endif
+}
+
+/// examples/networks.hpp: mlp() and cnn(), with random weights of `bits` bits in all layers.
+Program mlp(int bits) {
+  Builder b;
+  int x = b.input({784}, kX);
+  int64_t inputs = 784;
+  for (const int64_t outputs : {256, 128}) {
+    const RandomProduct p({.outputs = outputs, .length = inputs, .x = kX, .weight_bits = bits}, 1);
+    x = b.codes("fc", QuantizedLinear{1, inputs, outputs, p.behind(kX)}, {x}, {outputs}, kX);
+    inputs = outputs;
+  }
+  const RandomProduct last({.outputs = 10, .length = inputs, .x = kX, .weight_bits = bits}, 1);
+  b.program.outputs = {
+      b.accumulators("out", QuantizedLinear{1, inputs, 10, last.product}, {x}, {10}, last.scale)};
+  return b.program;
+}
+
+Program cnn(int bits) {
+  Builder b;
+  int x = b.input({28, 28, 1}, kX);
+  kernels::Conv2dShape s{.h = 28, .w = 28, .c = 1, .o = 32, .kh = 3, .kw = 3};
+  for (const int64_t outputs : {32, 64}) {
+    s.o = outputs;
+    const RandomProduct p(
+        {.outputs = outputs, .length = s.reduction(), .x = kX, .weight_bits = bits}, 1);
+    x = b.codes("conv", QuantizedConv2d{s, p.behind(kX)}, {x}, {s.oh(), s.ow(), outputs}, kX);
+    s = {.h = s.oh(), .w = s.ow(), .c = outputs, .o = outputs, .kh = 3, .kw = 3};
+  }
+  x = b.codes(
+      "max", QuantizedMaxPool2d{test::pool_shape(24, 24, 64, 2, 2, 0)}, {x}, {12, 12, 64}, kX);
+  const RandomProduct hidden({.outputs = 128, .length = 9216, .x = kX, .weight_bits = bits}, 1);
+  x = b.codes("fc", QuantizedLinear{1, 9216, 128, hidden.behind(kX)}, {x}, {128}, kX);
+  const RandomProduct last({.outputs = 10, .length = 128, .x = kX, .weight_bits = bits}, 1);
+  b.program.outputs = {
+      b.accumulators("out", QuantizedLinear{1, 128, 10, last.product}, {x}, {10}, last.scale)};
+  return b.program;
+}
+
+}  // namespace
+
+TEST_CASE("a loaded model takes little more memory than its file", "[integer][memory][serial]") {
+  if (quantrain::test::kSanitized) return;  // sanitizers have an allocator of their own
+  const TemporaryFolder folder;
+  const std::string path = folder / "model";
+  for (const auto make : {mlp, cnn}) {
+    const std::string name = make == mlp ? "mlp" : "cnn";
+    for (const int bits : {8, 4, 2, 1}) {
+      IntegerModel(make(bits)).save(path);
+      const auto file = static_cast<int64_t>(quantrain::test::read_bytes(path).size());
+      { IntegerModel::load(path); }  // what is allocated once
+      const int64_t before = resident_bytes();
+      const IntegerModel model = IntegerModel::load(path);
+      const int64_t resident = resident_bytes() - before;
+      const double ratio = static_cast<double>(resident) / static_cast<double>(file);
+      INFO(name << ", " << bits << " bits: file " << file << ", resident " << resident << " = "
+                << ratio << " of the file");  // option -s shows it
+      CHECK(resident > 0);
+      // Panels of instruction sets that multiply pairs of 16 bits take two bytes for each weight.
+      const kernels::PanelLayout layout =
+          kernels::PackedWeightsS8::planned({.c = 64, .o = 64}).layout();
+      if (layout.pairs || layout.planes) continue;
+      if (bits == 8) CHECK(resident <= file * 115 / 100 + model.memory(1));
+    }
+  }
+}
+
+}  // namespace quantrain::integer
