@@ -1,8 +1,8 @@
 #include "quant/analysis/bit_costs.hpp"
 
+#include "framework/integer/constant.hpp"
 #include "framework/integer/memory_plan.hpp"
 #include "framework/integer/operation.hpp"
-#include "framework/integer/constant.hpp"
 
 namespace quantrain::quant {
 namespace {
@@ -47,8 +47,8 @@ BitCosts CostModel::with(const BitsOfParts& bits) const {
     const auto own = bits.find({program_.value(step.output).name, LayerPart::kWeights});
     if (own != bits.end()) {
       const auto weights = static_cast<int64_t>(product->weight.size());
-      costs.bytes += integer::packed_bytes(weights, own->second) -
-                     integer::packed_bytes(weights, weight_bits);
+      costs.bytes +=
+          integer::packed_bytes(weights, own->second) - integer::packed_bytes(weights, weight_bits);
       weight_bits = own->second;
     }
     costs.multiply_adds += weighted(
