@@ -220,7 +220,7 @@ int main(int argc, char** argv) try {
   for (int64_t i = 0; i < tiny; ++i) {
     const examples::Network& network = examples::tiny_networks()[static_cast<size_t>(i)];
     const IntegerModel model = calibrated(network);
-    const int64_t samples = std::max<int64_t>(kLayerImages, std::min<int64_t>(images, 1000));
+    const int64_t samples = std::max<int64_t>(kLayerImages, images);
     writer.add(network.name,
                model,
                quant::test::random_samples(model.program(), samples, 1),
