@@ -57,6 +57,8 @@ struct Implementation {
 };
 
 Implementation quantrain_kernels();
+/// Its families of fewer than 8 bits, computed by our kernels of 8 bits.
+Implementation byte_kernels();
 /// The same families, computed by our reference loops instead of the SIMD kernels.
 Implementation reference_kernels();
 #ifdef QUANTRAIN_HAS_OPENBLAS

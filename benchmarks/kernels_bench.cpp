@@ -121,6 +121,27 @@ void add_depthwise(Problems& problems) {
   }
 }
 
+/// Adds layers with fewer bits.
+void add_few_bits(Problems& problems) {
+  for (const int64_t rows : {1, 4, 16, 64}) {
+    for (const char* const family : {"gemm_u8s4_requantize", "gemm_u8s2_requantize"}) {
+      problems.add(family, Problem::gemm(rows, 2048, 2048));
+      problems.add(family, Problem::gemm(rows, 1024, 1024));
+    }
+    problems.add("gemm_u1s1_requantize", Problem::gemm(rows, 1024, 1024));
+  }
+  for (const int64_t c : {16, 32, 64, 128}) {
+    const int64_t size = 512 / c;
+    const Problem problem = Problem::convolution(
+        {.h = size, .w = size, .c = c, .o = c, .kh = 3, .kw = 3, .pad_h = 1, .pad_w = 1});
+    problems.add("conv_u8s4_requantize", problem);
+    problems.add("conv_u1s1_requantize", problem);
+  }
+  const Problem large = Problem::convolution(
+      {.h = 14, .w = 14, .c = 128, .o = 128, .kh = 3, .kw = 3, .pad_h = 1, .pad_w = 1});
+  problems.add("conv_u1s1_requantize", large);
+}
+
 /// Adds batch norms of the results of convolutions: those of keyword spotting (DS-CNN), image
 /// classification (ResNet-8), MobileNet with width 0.25 and the examples' batch norm network. Their
 /// images take 0.8 to 9.4 MB.
@@ -161,12 +182,14 @@ Problems all_problems() {
   }
   for (const Network& network : examples::tiny_networks()) add_layers(network, kTrainingBatch);
   add_depthwise(problems);
+  add_few_bits(problems);
   add_batch_norms(problems);
   return problems;
 }
 
 void add_benchmarks(const Problems& problems) {
-  std::vector<Implementation> implementations{quantrain_kernels(), reference_kernels()};
+  std::vector<Implementation> implementations{
+      quantrain_kernels(), byte_kernels(), reference_kernels()};
 #ifdef QUANTRAIN_HAS_OPENBLAS
   implementations.push_back(openblas_kernels());
 #endif
@@ -206,7 +229,7 @@ std::string ratio(double ours, double theirs) {
 /// Prints, for each problem of a family, our rate divided by that of each other implementation.
 /// Then prints the geometric mean and the worst of these ratios.
 void print_family(const std::string& family, const Problems& problems, const Results& results) {
-  const std::vector<std::string> peers{"openblas", "onednn", "reference"};
+  const std::vector<std::string> peers{"openblas", "onednn", "bytes", "reference"};
   std::map<std::pair<size_t, int>, std::vector<double>> ratios;
   bool header = false;
   for (const FamilyProblem& entry : problems.all()) {
@@ -219,31 +242,33 @@ void print_family(const std::string& family, const Problems& problems, const Res
       const double ours = results.rate(name("quantrain"));
       if (ours <= 0.0) continue;
       if (!header) {
-        std::printf("\n%-44s %7s %9s %9s %9s %9s %7s %8s\n",
+        std::printf("\n%-44s %7s %9s %9s %9s %9s %9s %7s %8s\n",
                     family.c_str(),
                     "threads",
                     "Gop/s",
                     "/openblas",
                     "/onednn",
+                    "/bytes",
                     "/referen.",
                     "/peak",
                     "/1 thread");
         header = true;
       }
-      std::string columns[3];
+      std::string columns[4];
       for (size_t i = 0; i < peers.size(); ++i) {
         const double theirs = results.rate(name(peers[i]));
         columns[i] = ratio(ours, theirs);
         if (theirs > 0.0) ratios[{i, threads}].push_back(ours / theirs);
       }
       const double alone = results.rate(join(family, "quantrain", problem.name(), threads_part(1)));
-      std::printf("%-44s %7d %9.1f %9s %9s %9s %7s %8s\n",
+      std::printf("%-44s %7d %9.1f %9s %9s %9s %9s %7s %8s\n",
                   problem.name().c_str(),
                   threads,
                   ours * 1e-9,
                   columns[0].c_str(),
                   columns[1].c_str(),
                   columns[2].c_str(),
+                  columns[3].c_str(),
                   ratio(ours, results.rate(peak_name(family, threads))).c_str(),
                   threads > 1 ? ratio(ours, alone).c_str() : "");
     }

@@ -63,12 +63,20 @@ struct Integers {
   Buffer<int32_t> acc;
   Buffer<uint8_t> y;
 
-  explicit Integers(const Conv2dShape& s)
+  /// Operands of `bits`, in the layout for them or, if `as_bytes` is set, in that of 8 bits.
+  explicit Integers(const Conv2dShape& s, ProductBits bits = {}, bool as_bytes = true)
       : x(filled<uint8_t>(s.x_elements())),
         plain(filled<int8_t>(s.weight_elements())),
-        w(s, plain.data()),
         acc(s.y_elements()),
         y(s.y_elements()) {
+    for (int8_t& weight : plain) {
+      const int code = weight >> (8 - bits.weights);
+      weight = static_cast<int8_t>(bits.weights == 1 ? 2 * code + 1 : code);
+    }
+    if (bits.binary) {
+      for (uint8_t& code : x) code &= 1;
+    }
+    w = PackedWeightsS8(s, plain.data(), as_bytes ? ProductBits{} : bits);
     const int64_t channels = w.outputs();
     const Buffer<int32_t> bias = filled<int32_t>(channels);
     Buffer<int32_t> m0(channels);
@@ -86,9 +94,9 @@ struct Integers {
   }
 };
 
-Integers gemm_integers(const Problem& p) {
-  return Integers(Conv2dShape{.n = p.m, .c = p.k, .o = p.n});
-}
+Conv2dShape gemm_shape(const Problem& p) { return {.n = p.m, .c = p.k, .o = p.n}; }
+
+Integers gemm_integers(const Problem& p) { return Integers(gemm_shape(p)); }
 
 Call gemm_integer(const Problem& p) {
   return make_call(gemm_integers(p), [p](Integers& o) {
@@ -100,6 +108,18 @@ Call gemm_requantize(const Problem& p) {
   return make_call(gemm_integers(p), [p](Integers& o) {
     gemm_u8s8_u8(p.m, p.k, o.x.data(), o.w, o.params, o.y.data());
   });
+}
+
+constexpr ProductBits kBits4{.weights = 4};
+constexpr ProductBits kBits2{.weights = 2};
+constexpr ProductBits kBits1{.weights = 1, .binary = true};
+
+/// A product of few bits, by the kernel for them or by that of 8 bits.
+template <ProductBits bits, bool as_bytes>
+Call few_bits(const Problem& p) {
+  const Conv2dShape s = p.is_gemm() ? gemm_shape(p) : p.conv;
+  return make_call(Integers(s, bits, as_bytes),
+                   [s](Integers& o) { conv2d_u8s8_u8(s, o.x.data(), o.w, o.params, o.y.data()); });
 }
 
 struct ConvF32 {
@@ -241,12 +261,27 @@ Implementation quantrain_kernels() {
            {"conv_f32_backward_data", conv_backward_data},
            {"conv_f32_backward_weights", conv_backward_weights},
            {"conv_u8s8_requantize", conv_requantize},
+           {"gemm_u8s4_requantize", few_bits<kBits4, false>},
+           {"gemm_u8s2_requantize", few_bits<kBits2, false>},
+           {"gemm_u1s1_requantize", few_bits<kBits1, false>},
+           {"conv_u8s4_requantize", few_bits<kBits4, false>},
+           {"conv_u1s1_requantize", few_bits<kBits1, false>},
            {"depthwise_f32_forward", conv_forward},
            {"depthwise_f32_backward_data", conv_backward_data},
            {"depthwise_f32_backward_weights", conv_backward_weights},
            {"depthwise_u8s8_requantize", conv_requantize},
            {"batch_norm_f32_forward", batch_norm_forward},
            {"batch_norm_f32_backward", batch_norm_backward}}};
+}
+
+Implementation byte_kernels() {
+  return {"bytes",
+          set_threads,
+          {{"gemm_u8s4_requantize", few_bits<kBits4, true>},
+           {"gemm_u8s2_requantize", few_bits<kBits2, true>},
+           {"gemm_u1s1_requantize", few_bits<kBits1, true>},
+           {"conv_u8s4_requantize", few_bits<kBits4, true>},
+           {"conv_u1s1_requantize", few_bits<kBits1, true>}}};
 }
 
 Implementation reference_kernels() {

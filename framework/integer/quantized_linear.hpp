@@ -39,7 +39,7 @@ struct QuantizedLinear {
   /// The shape of the weights, as a convolution's.
   kernels::Conv2dShape weights() const { return {.c = inputs, .o = outputs}; }
   int64_t prepared_bytes() const { return product.prepared_bytes(weights()); }
-  int64_t scratch_bytes(int64_t n) const { return kernels::gemm_scratch(n * rows, inputs); }
+  int64_t scratch_bytes(int64_t n) const { return kernels::gemm_scratch(n * rows, outputs, inputs); }
   Channels output_channels(InputChannels in) const;
   /// Throws: ShapeError or QuantError naming `where` if a number is out of range.
   void validate(std::string_view where, OverflowCheck& overflow) const;

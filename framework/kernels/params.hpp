@@ -193,22 +193,59 @@ struct QuantizeF32 {
 /// `pairs`, but not on `planes` or `octets`.
 /// Kernels multiply the weights by x - offset. The offset is 128 if the dot products of the
 /// instruction set take only signed bytes, else 0.
+///
+/// Panels of dot_u8s8 for fewer bits, see FewBits, have other forms. Of the flags above, none is
+/// set.
+/// - kNarrow: bytes, as above. The number of groups of 4 is even.
+/// - kHalves, kQuarters: a byte holds `per_byte()` weights, 2 or 4, the first one in the lowest
+///   bits. Its weights belong to terms that are 4 apart: byte i of the 4 bytes of an output holds
+///   the terms i, i + 4 and so on of a group of 4 * per_byte() terms. Each weight is raised by
+///   `raised()`, 8 or 2, so that it is not negative.
+/// - kBits: x and the weights are bits. A byte of x or of the panel holds 8 terms, the first one in
+///   the lowest bit. Bits of x are 0 or 1. A 1 in the panel is a weight of +1, and a 0 is a weight
+///   of -1.
+enum class FewBits : uint8_t { kNone, kNarrow, kHalves, kQuarters, kBits };
+
 struct PanelLayout {
   int64_t width;
   bool pairs;
   int32_t offset = 0;
   bool planes = false;
   bool octets = false;
+  FewBits few = FewBits::kNone;
+
+  QUANTRAIN_INLINE int64_t per_byte() const {
+    return few == FewBits::kHalves ? 2 : few == FewBits::kQuarters ? 4 : 1;
+  }
+  QUANTRAIN_INLINE int32_t raised() const { return few == FewBits::kHalves ? 8 : 2; }
+};
+
+/// What panel_layout_u8s8() chooses a layout for: `outputs` outputs, whose sums have segments of
+/// `terms` terms.
+struct ProductNeeds {
+  int64_t outputs, terms;
+  /// Bits of the weights, 1 to 8.
+  int weight_bits = 8;
+  /// x has only the codes 0 and 1, the zero point of x is 0, and the weights are -1 and 1.
+  bool binary = false;
+  /// The weights exceed the caches, and most of the time goes by reading them: kHalves and
+  /// kQuarters are possible.
+  bool large = false;
 };
 
 /// The most outputs of a panel.
 inline constexpr int64_t kWidestPanel = 64;
+/// The most rows of a call of dot_u8s8.
+inline constexpr int64_t kMostDotRows = 480;
 
 /// acc[r, o] = start[o] + sum over segments s and j < 4 * quads of
 ///             w[o, s, j] * (x[r][s * segment_step + j] - layout.offset)
 /// in 32 bits, modulo 2^32.
 /// If a segment's length is not a multiple of 4 bytes (8 with octets), the kernel reads x up to the
 /// next multiple. The weights of these extra bytes are 0. With octets, `quads` is even.
+/// With kBits, segment_step, quads and `bytes` count bytes of 8 terms, and the sum is
+///   start[o] + 2 * popcount(x[r] and w[o]) - popcount(x[r]).   docs/quantization.md (27)
+/// rows is at most kMostDotRows.
 struct DotU8S8 {
   int64_t rows, outputs;
   int64_t segments, segment_step, quads;
@@ -221,6 +258,7 @@ struct DotU8S8 {
   int32_t* acc;             ///< exactly one of acc and y is null; rows are `stride` elements apart
   uint8_t* y;
   int64_t stride;
+  int64_t bytes = 0;  ///< with kBits: bytes of a segment of x
 };
 
 /// How depthwise_u8s8 lays out windows of kh rows. Four input rows form a quad: they are

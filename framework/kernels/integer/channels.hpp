@@ -14,6 +14,15 @@ inline constexpr int64_t round_up(int64_t n, int64_t multiple) {
   return (n + multiple - 1) / multiple * multiple;
 }
 
+/// Bytes of a bit for each channel.
+inline constexpr int64_t bit_bytes(int64_t channels) { return (channels + 7) / 8; }
+
+/// The codes of x [rows, channels], which are 0 and 1, as bits: [rows, bit_bytes(channels)].
+Buffer<uint8_t> packed_bits(int64_t rows, int64_t channels, const uint8_t* x);
+/// The signs of the weights of a convolution without groups, 1 for +1. The bits of each tap's
+/// channels begin with a byte.
+Buffer<int8_t> packed_signs(const Conv2dShape& s, const int8_t* w);
+
 /// kBlockProducts products make another thread worthwhile; they take about 10 microseconds.
 /// kOutputProducts products take as long as the other work for one output: to requantize it by
 /// docs/quantization.md (8) and to store it.

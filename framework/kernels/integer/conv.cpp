@@ -12,7 +12,7 @@ namespace quantrain::kernels {
 namespace {
 
 // The most output pixels in one call of dot_u8s8.
-constexpr int64_t kPixels = 480;
+constexpr int64_t kPixels = kMostDotRows;
 // The most bytes of input rows that a thread copies at a time, unless one output row needs more.
 constexpr int64_t kMostScratch = int64_t{1} << 20;
 
@@ -156,6 +156,12 @@ bool is_pointwise(const Conv2dShape& s) {
          s.padded_w() == s.w && s.groups == 1;
 }
 
+/// The convolution whose channels are the bytes of a bit for each channel.
+Conv2dShape bits_of(Conv2dShape s) {
+  s.c = bit_bytes(s.c);
+  return s;
+}
+
 /// The windows of depthwise_u8s8, and how its output lines are split into tasks.
 struct Depthwise {
   PoolShape pool;
@@ -247,24 +253,31 @@ class PixelCalls {
   const uint8_t* pointers_[kPixels];
 };
 
-void conv2d(const Conv2dShape& s,
+void conv2d(const Conv2dShape& shape,
             const uint8_t* x,
             const PackedWeightsS8& given,
             const ProductParams& given_params,
             int32_t* acc,
             uint8_t* y) {
-  if (s.y_elements() <= 0) return;
-  if (given.depthwise()) return depthwise(s, x, given, given_params, acc, y);
-  if (is_pointwise(s)) {
-    const int64_t pixels = s.n * s.h * s.w;
-    if (y != nullptr) return gemm_u8s8_u8(pixels, s.c, x, given, given_params, y);
-    return gemm_u8s8_s32(pixels, s.c, x, given, given_params, acc);
+  if (shape.y_elements() <= 0) return;
+  if (given.depthwise()) return depthwise(shape, x, given, given_params, acc, y);
+  const int64_t inputs = shape.n * shape.h * shape.w;
+  if (is_pointwise(shape)) {
+    if (y != nullptr) return gemm_u8s8_u8(inputs, shape.c, x, given, given_params, y);
+    return gemm_u8s8_s32(inputs, shape.c, x, given, given_params, acc);
   }
 
   PackedWeightsS8 copy;
   const PackedWeightsS8& w = given.for_chosen_isa(copy);
   ProductParams params_copy;
   const ProductParams& params = given_params.for_weights(w, params_copy);
+  Buffer<uint8_t> bits;
+  const bool packs = w.layout().few == FewBits::kBits;
+  if (packs) {
+    bits = packed_bits(inputs, shape.c, x);
+    x = bits.data();
+  }
+  const Conv2dShape s = packs ? bits_of(shape) : shape;
   const int64_t oh = s.oh();
   const int64_t ow = s.ow();
   const bool skips = params.zero_x() == w.layout().offset;
@@ -288,6 +301,7 @@ void conv2d(const Conv2dShape& s,
       p.acc = acc != nullptr ? acc + to : nullptr;
       p.y = y != nullptr ? y + to : nullptr;
       p.stride = s.o;
+      p.bytes = s.kw * s.c;
       PixelCalls pixels(p);
       const int64_t lowest_top = s.h - s.window_h();
       const int64_t pixel_step = s.stride_w * band.pixel_step;
@@ -321,15 +335,18 @@ void conv2d(const Conv2dShape& s,
 
 }  // namespace
 
-int64_t conv2d_scratch(const Conv2dShape& s) {
+int64_t conv2d_scratch(const Conv2dShape& s, ProductBits bits) {
   if (s.y_elements() <= 0) return 0;
-  if (is_pointwise(s)) return gemm_scratch(s.n * s.h * s.w, s.c);
+  if (is_pointwise(s)) return gemm_scratch(s.n * s.h * s.w, s.o, s.c, bits);
   if (is_depthwise(s)) {
     const Depthwise cut(s);
     return std::min<int64_t>(even_blocks(s.n * s.oh(), cut.most_lines), threads()) * cut.scratch;
   }
-  const Bands bands(s, nullptr, 0, s.group_c(), 0);
-  return std::min<int64_t>(bands.count(), threads()) * bands.scratch();
+  const bool packs = PackedWeightsS8::planned(s, bits).layout().few == FewBits::kBits;
+  const Conv2dShape read = packs ? bits_of(s) : s;
+  const Bands bands(read, nullptr, 0, read.group_c(), 0);
+  const int64_t copies = std::min<int64_t>(bands.count(), threads()) * bands.scratch();
+  return copies + (packs ? read.x_elements() : 0);
 }
 
 void conv2d_u8s8_s32(const Conv2dShape& shape,

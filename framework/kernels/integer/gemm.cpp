@@ -14,6 +14,7 @@ namespace {
 // of every tile (8, 6 or 4 rows).
 constexpr int64_t kRowStep = 24;
 constexpr int64_t kMaxRows = 20 * kRowStep;
+static_assert(kMaxRows <= kMostDotRows);
 // A block may have this many bytes of weights, even if its work would justify fewer panels. They
 // fit into a part of the second-level cache.
 constexpr int64_t kBlockWeights = int64_t{1} << 17;
@@ -33,6 +34,12 @@ void gemm(int64_t m,
   const ProductParams& params = given_params.for_weights(w, params_copy);
   const int64_t width = w.layout().width;
   const IntegerTable& kernels = integer_table();
+  Buffer<uint8_t> bits;
+  if (w.layout().few == FewBits::kBits) {
+    bits = packed_bits(m, k, x);
+    x = bits.data();
+    k = bit_bytes(k);
+  }
 
   // In the last rows, reads of whole groups would run past the end of the caller's buffer. So
   // these rows are copied.
@@ -84,7 +91,8 @@ void gemm(int64_t m,
               .requantize = params.requantize(output),
               .acc = acc != nullptr ? acc + row * n + output : nullptr,
               .y = y != nullptr ? y + row * n + output : nullptr,
-              .stride = n});
+              .stride = n,
+              .bytes = k});
   };
   // Returns before the divisions below, which would slow down a product of a single row.
   if (row_blocks == 1 && panels == w.panels_per_group()) return multiply(0, m, 0);
@@ -101,9 +109,12 @@ void gemm(int64_t m,
 
 }  // namespace
 
-int64_t gemm_scratch(int64_t m, int64_t k) {
-  const int64_t reach = 4 * PackedWeightsS8::planned({.c = k, .o = 1}).quads();
-  return std::min(m, (reach - k + k - 1) / k) * reach;
+int64_t gemm_scratch(int64_t m, int64_t o, int64_t k, ProductBits bits) {
+  const PackedWeightsS8 w = PackedWeightsS8::planned({.c = k, .o = o}, bits);
+  const bool packs = w.layout().few == FewBits::kBits;
+  const int64_t row = packs ? bit_bytes(k) : k;
+  const int64_t reach = 4 * w.quads();
+  return std::min(m, (reach - row + row - 1) / row) * reach + (packs ? m * row : 0);
 }
 
 void gemm_u8s8_s32(int64_t m,

@@ -17,6 +17,14 @@
 // caller has checked every size and bound.
 namespace quantrain::kernels {
 
+/// What a product's operands are known to be.
+struct ProductBits {
+  int weights = 8;      ///< bits of the weights, 1 to 8
+  bool binary = false;  ///< x has only the codes 0 and 1, its zero point is 0, weights are -1 and 1
+
+  friend bool operator==(const ProductBits&, const ProductBits&) = default;
+};
+
 /// Weights [O, KH, KW, C / groups] of a convolution, or [O, K] of a linear layer. The constructor
 /// packs them for the instruction set that is chosen at that time. If another set is chosen later,
 /// each use packs a copy first, which is correct but slow. unpack() gives the weights back, so
@@ -25,9 +33,10 @@ class PackedWeightsS8 {
  public:
   PackedWeightsS8() = default;
   /// Linear: w [o, k].
-  PackedWeightsS8(int64_t o, int64_t k, const int8_t* w);
-  /// Convolution. Of `shape`, only the shape of the weights and the number of groups matter.
-  PackedWeightsS8(const Conv2dShape& shape, const int8_t* w);
+  PackedWeightsS8(int64_t o, int64_t k, const int8_t* w, ProductBits bits = {});
+  /// Convolution. Of `shape`, only the shape of the weights and the number of groups matter, and
+  /// whether the image is a single pixel.
+  PackedWeightsS8(const Conv2dShape& shape, const int8_t* w, ProductBits bits = {});
 
   /// The shape of the weights and the groups, as given; for a linear layer, c and o.
   const Conv2dShape& shape() const { return shape_; }
@@ -40,9 +49,9 @@ class PackedWeightsS8 {
   /// Bytes that these packed weights take.
   int64_t bytes() const { return sums_.size() * int64_t{sizeof(int32_t)} + panels_ * panel_bytes_; }
   /// Bytes that packed weights of this shape take.
-  static int64_t bytes(const Conv2dShape& shape);
+  static int64_t bytes(const Conv2dShape& shape, ProductBits bits = {});
   /// The layout of packed weights of this shape, without the weights.
-  static PackedWeightsS8 planned(const Conv2dShape& shape);
+  static PackedWeightsS8 planned(const Conv2dShape& shape, ProductBits bits = {});
 
   int64_t outputs() const { return sums_.size(); }
   /// Number of entries of ProductParams: one for each output. If several pixels of a depthwise
@@ -59,16 +68,18 @@ class PackedWeightsS8 {
   PanelLayout layout() const { return layout_; }
   int64_t panel_bytes() const { return panel_bytes_; }
   int64_t panels_per_group() const { return panels_per_group_; }
-  /// Number of groups of 4 in a kernel row of KW * C / groups weights. With octets, rounded
-  /// up to an even number.
+  /// Number of groups of 4 in a kernel row of KW * C / groups weights, rounded up as the layout
+  /// asks for. With FewBits::kBits, of bytes of 8 weights.
   int64_t quads() const { return quads_; }
   /// The same weights for chosen_isa(): *this, or `copy`, into which they are packed.
   const PackedWeightsS8& for_chosen_isa(PackedWeightsS8& copy) const;
 
  private:
   void lay_out();
+  bool is_large() const;
   void pack_panels(const int8_t* w);
   void pack_panel(int64_t panel, const int8_t* w);
+  void pack_fields(int64_t count, const int8_t* rows, int8_t* to) const;
   /// All three pack one row of the convolution's kernel for `count` outputs. The first needs
   /// complete groups of 4.
   void pack_words_as_pairs(int64_t count, const int8_t* rows, int8_t* to) const;
@@ -82,10 +93,12 @@ class PackedWeightsS8 {
   int64_t quad_bytes() const { return layout_.width * (layout_.pairs ? 8 : 4); }
 
   Conv2dShape shape_;
+  ProductBits bits_;
   Isa isa_ = Isa::kReference;
   bool depthwise_ = false;
   PanelLayout layout_{1, false};
   int64_t entries_ = 0;
+  int64_t length_ = 0;  // bytes of x in a row of the convolution's kernel
   int64_t quads_ = 0;
   int64_t panels_ = 0;
   int64_t panel_bytes_ = 0;
@@ -131,9 +144,9 @@ class ProductParams {
 
 /// Bytes that a call below takes from the memory pool while it runs on threads() threads. A call
 /// needs them for copies of input rows or for the sums of average pooling. They do not include a
-/// copy of weights for another instruction set.
-int64_t gemm_scratch(int64_t m, int64_t k);
-int64_t conv2d_scratch(const Conv2dShape& shape);
+/// copy of weights for another instruction set. The weights are [o, k].
+int64_t gemm_scratch(int64_t m, int64_t o, int64_t k, ProductBits bits = {});
+int64_t conv2d_scratch(const Conv2dShape& shape, ProductBits bits = {});
 int64_t avg_pool2d_scratch(const Conv2dShape& shape);
 
 /// acc[m, o] = sum over k of w[o, k] * (x[m, k] - zero_x) + bias[o].   docs/quantization.md (7)

@@ -47,6 +47,12 @@ void widen_words(int64_t words, const int16_t* halves, int8_t* to) {
   std::memcpy(to + bytes, odd, bytes);
 }
 
+constexpr int8_t kNoWeights[4] = {};
+
+/// A linear layer is large if it has more weights than this. With 8 bits they take 2 MiB, as much
+/// as the second-level cache of current processors or more.
+constexpr int64_t kLargeWeights = int64_t{1} << 21;
+
 /// The value that a sum starts with. By docs/quantization.md (7), a complete sum fits in 32 bits.
 /// This value may not fit if kernels subtract an offset. Then it wraps around, and the sum wraps
 /// back.
@@ -56,24 +62,48 @@ int32_t first_sum(int64_t bias, int32_t zero_x, int32_t sum_w) {
 
 }  // namespace
 
-PackedWeightsS8::PackedWeightsS8(int64_t o, int64_t k, const int8_t* w)
-    : PackedWeightsS8(Conv2dShape{.c = k, .o = o}, w) {}
+PackedWeightsS8::PackedWeightsS8(int64_t o, int64_t k, const int8_t* w, ProductBits bits)
+    : PackedWeightsS8(Conv2dShape{.c = k, .o = o}, w, bits) {}
 
-PackedWeightsS8::PackedWeightsS8(const Conv2dShape& shape, const int8_t* w)
-    : shape_(shape), isa_(chosen_isa()), depthwise_(is_depthwise(shape)), sums_(shape.o) {
+PackedWeightsS8::PackedWeightsS8(const Conv2dShape& shape, const int8_t* w, ProductBits bits)
+    : shape_(shape),
+      bits_(bits),
+      isa_(chosen_isa()),
+      depthwise_(is_depthwise(shape)),
+      sums_(shape.o) {
   lay_out();
   data_ = Buffer<int8_t>(panels_ * panel_bytes_);
   if (depthwise_) {
     pack_depthwise(w);
+  } else if (layout_.few == FewBits::kBits) {
+    const Buffer<int8_t> signs = packed_signs(shape_, w);
+    pack_panels(signs.data());
+    for (int64_t o = 0; o < shape_.o; ++o) {
+      const int8_t* const row = w + o * shape_.reduction();
+      sums_[o] = std::accumulate(row, row + shape_.reduction(), int32_t{0});
+    }
   } else {
     pack_panels(w);
     sum_panels();
   }
 }
 
+// Whether products of few rows wait for weights, because the cache does not hold them.
+bool PackedWeightsS8::is_large() const {
+  return shape_.kh == 1 && shape_.kw == 1 && shape_.groups == 1 && shape_.h == 1 && shape_.w == 1 &&
+         shape_.weight_elements() > kLargeWeights;
+}
+
 void PackedWeightsS8::lay_out() {
   const int64_t outputs = shape_.group_o();
-  integer_table(isa_).panel_layout_u8s8(outputs, &layout_);
+  length_ = shape_.kw * shape_.group_c();
+  ProductNeeds needs{.outputs = outputs, .terms = length_};
+  if (!depthwise_) {
+    needs.weight_bits = bits_.weights;
+    needs.binary = bits_.binary && shape_.groups == 1;
+    needs.large = is_large();
+  }
+  integer_table(isa_).panel_layout_u8s8(needs, &layout_);
   entries_ = shape_.o;
   if (depthwise_) {
     layout_.planes = false;
@@ -84,25 +114,28 @@ void PackedWeightsS8::lay_out() {
     panel_bytes_ = windows.quads * shape_.kw * windows.lines * quad_bytes();
     return;
   }
-  quads_ = (shape_.kw * shape_.group_c() + 3) / 4;
+  if (layout_.few == FewBits::kBits) length_ = shape_.kw * bit_bytes(shape_.c);
+  quads_ = (length_ + 3) / 4;
   layout_.octets = layout_.octets && quads_ > 1;  // a group of 8 for one quad would be half empty
-  if (layout_.octets) quads_ = round_up(quads_, 2);
+  const bool pairs_of_quads = layout_.octets || layout_.few == FewBits::kNarrow;
+  quads_ = round_up(quads_, pairs_of_quads ? 2 : layout_.per_byte());
   panels_per_group_ = (outputs + layout_.width - 1) / layout_.width;
   panels_ = shape_.groups * panels_per_group_;
-  panel_bytes_ = shape_.kh * quads_ * quad_bytes();
+  panel_bytes_ = shape_.kh * quads_ * quad_bytes() / layout_.per_byte();
 }
 
-PackedWeightsS8 PackedWeightsS8::planned(const Conv2dShape& shape) {
+PackedWeightsS8 PackedWeightsS8::planned(const Conv2dShape& shape, ProductBits bits) {
   PackedWeightsS8 w;
   w.shape_ = shape;
+  w.bits_ = bits;
   w.isa_ = chosen_isa();
   w.depthwise_ = is_depthwise(shape);
   w.lay_out();
   return w;
 }
 
-int64_t PackedWeightsS8::bytes(const Conv2dShape& shape) {
-  const PackedWeightsS8 w = planned(shape);
+int64_t PackedWeightsS8::bytes(const Conv2dShape& shape, ProductBits bits) {
+  const PackedWeightsS8 w = planned(shape, bits);
   return shape.o * int64_t{sizeof(int32_t)} + w.panels_ * w.panel_bytes_;
 }
 
@@ -116,16 +149,17 @@ void PackedWeightsS8::pack_panels(const int8_t* w) {
 
 void PackedWeightsS8::pack_panel(int64_t panel, const int8_t* w) {
   const int64_t outputs = shape_.group_o();
-  const int64_t length = shape_.kw * shape_.group_c();
+  const int64_t length = length_;
   int8_t* const to = data_.data() + panel * panel_bytes_;
   const int64_t first = panel % panels_per_group_ * layout_.width;
   const int64_t count = std::min(layout_.width, outputs - first);
   if (count < layout_.width) std::memset(to, 0, static_cast<size_t>(panel_bytes_));
   const int8_t* const rows = w + (panel / panels_per_group_ * outputs + first) * shape_.kh * length;
+  if (layout_.per_byte() > 1) return pack_fields(count, rows, to);
   // If no group of 4 needs padding, the four weights of one output are a word of 32 bits. Without
   // planes and octets, each segment of the panel is then a transposed matrix of words, widened to
   // int16 for pairs.
-  const bool words = !layout_.planes && !layout_.octets && length % 4 == 0;
+  const bool words = !layout_.planes && !layout_.octets && length == 4 * quads_;
   for (int64_t segment = 0; segment < shape_.kh; ++segment) {
     const int8_t* const from = rows + segment * length;
     int8_t* const segment_to = to + segment * quads_ * quad_bytes();
@@ -155,7 +189,7 @@ void PackedWeightsS8::pack_words_as_pairs(int64_t count, const int8_t* rows, int
 }
 
 void PackedWeightsS8::pack_segment(int64_t count, const int8_t* rows, int8_t* to) const {
-  const int64_t length = shape_.kw * shape_.group_c();
+  const int64_t length = length_;
   // Packs kQuads groups of 4 of every output before it packs the next kQuads groups, so that their
   // destination stays in the first-level cache.
   constexpr int64_t kQuads = 16;
@@ -167,10 +201,17 @@ void PackedWeightsS8::pack_segment(int64_t count, const int8_t* rows, int8_t* to
       const int64_t end = std::min(length, 4 * (q + kQuads));
       int64_t j = 4 * q;
       for (; j + 4 <= end; j += 4, at += quad_step) put_quad(layout_, from + j, o, at);
-      if (j == end) continue;
-      int8_t last[4] = {};
-      std::copy(from + j, from + end, last);
-      put_quad(layout_, last, o, at);
+      if (j < end) {
+        int8_t last[4] = {};
+        std::copy(from + j, from + end, last);
+        put_quad(layout_, last, o, at);
+        j += 4;
+        at += quad_step;
+      }
+      // An even number of groups may have a last group without weights.
+      for (; j < 4 * std::min(quads_, q + kQuads); j += 4, at += quad_step) {
+        put_quad(layout_, kNoWeights, o, at);
+      }
     }
   }
 }
@@ -247,7 +288,7 @@ const PackedWeightsS8& PackedWeightsS8::for_chosen_isa(PackedWeightsS8& copy) co
   if (isa_ == chosen_isa()) return *this;
   Buffer<int8_t> w(shape_.o * shape_.reduction());
   unpack(0, w.size(), w.data());
-  copy = PackedWeightsS8(shape_, w.data());
+  copy = PackedWeightsS8(shape_, w.data(), bits_);
   return copy;
 }
 
@@ -272,6 +313,18 @@ int8_t PackedWeightsS8::weight(int64_t o, int64_t row, int64_t k) const {
     int16_t wide;
     std::memcpy(&wide, group + 2 * (layout_.planes ? planes : pairs), 2);
     return static_cast<int8_t>(wide);
+  }
+  if (layout_.few == FewBits::kBits) {
+    const int64_t byte = k / shape_.c * bit_bytes(shape_.c) + k % shape_.c / 8;
+    const int8_t signs = from[(row * quads_ + byte / 4) * quad_bytes() + 4 * column + byte % 4];
+    return (signs >> k % shape_.c % 8 & 1) != 0 ? int8_t{1} : int8_t{-1};
+  }
+  if (const int64_t fields = layout_.per_byte(); fields > 1) {
+    const auto byte =
+        static_cast<uint8_t>(from[k / (4 * fields) * quad_bytes() + 4 * column + k % 4]);
+    const int64_t width = 8 / fields;
+    const int field = byte >> k / 4 % fields * width & ((1 << width) - 1);
+    return static_cast<int8_t>(field - layout_.raised());
   }
   if (layout_.octets) return from[(row * quads_ + k / 8 * 2) * quad_bytes() + 8 * column + k % 8];
   return group[4 * column + in_quad];

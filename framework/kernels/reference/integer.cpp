@@ -16,7 +16,9 @@ uint8_t code(int32_t sum, const RequantizeU8& r, int64_t channel) {
 
 }  // namespace
 
-void panel_layout_u8s8(int64_t, PanelLayout* layout) { *layout = {.width = 1, .pairs = false}; }
+void panel_layout_u8s8(const ProductNeeds&, PanelLayout* layout) {
+  *layout = {.width = 1, .pairs = false};
+}
 
 void dot_u8s8(const DotU8S8& p) {
   const int64_t length = 4 * p.quads;
@@ -110,6 +112,16 @@ void mul_u8(int64_t n, const uint8_t* a, const uint8_t* b, const MulU8& p, uint8
   for (int64_t i = 0; i < n; ++i) {
     const int32_t product = (a[i] - p.zero_a) * (b[i] - p.zero_b);
     y[i] = static_cast<uint8_t>(requantize(product, {p.m0, p.shift}, p.zero_point, p.lo, p.hi));
+  }
+}
+
+void pack_bits_u8(int64_t rows, int64_t channels, const uint8_t* x, uint8_t* bits) {
+  const int64_t bytes = (channels + 7) / 8;
+  std::fill(bits, bits + rows * bytes, uint8_t{0});
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t i = 0; i < channels; ++i) {
+      bits[row * bytes + i / 8] |= static_cast<uint8_t>((x[row * channels + i] & 1) << i % 8);
+    }
   }
 }
 

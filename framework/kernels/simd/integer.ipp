@@ -265,4 +265,27 @@ void transpose_u32(int64_t rows,
   transpose<Arch>(rows, columns, from, from_stride, to, to_stride);
 }
 
+template <class Arch>
+void pack_bits_u8(int64_t rows, int64_t channels, const uint8_t* x, uint8_t* bits) {
+  using I = Ints<Arch>;
+  if (channels % 8 == 0) {  // rows follow each other without unused bits
+    channels *= rows;
+    rows = channels > 0;
+  }
+  for (int64_t row = 0; row < rows; ++row) {
+    int64_t i = 0;
+    for (; i + I::kBytes <= channels; i += I::kBytes, x += I::kBytes, bits += I::kBytes / 8) {
+      const auto some = I::lowest_bits(x);
+      __builtin_memcpy(bits, &some, sizeof(some));
+    }
+    for (; i < channels; i += 8, ++bits) {
+      uint8_t byte = 0;
+      for (int64_t k = 0; k < 8 && i + k < channels; ++k, ++x) {
+        byte = static_cast<uint8_t>(byte | (*x & 1) << k);
+      }
+      *bits = byte;
+    }
+  }
+}
+
 }  // namespace quantrain::kernels::simd

@@ -50,6 +50,20 @@ struct AnyInts {
   /// the operations that octet_tile() calls.
   static constexpr bool kPlanes = false;
   static constexpr bool kOctets = false;
+  /// The architecture whose products of fewer bits this one takes.
+  using Few = Arch;
+  /// The vectors of a panel for fewer bits (FewBits), or 0 if the instruction set has no such
+  /// panels. Narrower panels have half of them.
+  static constexpr int kFewPanel = 0;
+  /// Which forms of such panels there are, apart from kBits.
+  static constexpr bool kNarrow = false;
+  static constexpr bool kFields = false;
+  /// The most words of 32 bits whose counts count() may add up before add_counts(), or 0 if there
+  /// is no limit.
+  static constexpr int kCountedWords = 31;
+  /// The fewest terms of a segment for which products of bits pay.
+  static constexpr int kFewestBits = 32;
+  static QUANTRAIN_INLINE bool counts_bits() { return true; }
 
   /// Makes the compiler hold v in a register here. Otherwise it may move or combine operations
   /// across this point, and run out of registers in the loop that computes v.

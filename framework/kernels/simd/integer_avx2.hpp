@@ -166,6 +166,37 @@ struct Ints<xsimd::fma3<xsimd::avx2>> : AnyInts<xsimd::fma3<xsimd::avx2>> {
   static QUANTRAIN_INLINE Int dot(Int acc, Int x, Int w) {
     return _mm256_add_epi32(acc, _mm256_madd_epi16(x, w));
   }
+
+  static constexpr int kFewPanel = 2;
+  static constexpr bool kNarrow = true;
+  static constexpr bool kFields = true;
+  static QUANTRAIN_INLINE Int bit_and(Int a, Int b) { return _mm256_and_si256(a, b); }
+  template <int bits>
+  static QUANTRAIN_INLINE Int srl16(Int v) {
+    return _mm256_srli_epi16(v, bits);
+  }
+  /// acc + the dot products of the bytes of x0 with w0, and of x1 with w1. Weights lie in
+  /// [-32, 32], so that two products of a pair of bytes fit in 16 bits.
+  static QUANTRAIN_INLINE Int dot_two(Int acc, Int x0, Int w0, Int x1, Int w1) {
+    const Int pairs = _mm256_add_epi16(_mm256_maddubs_epi16(x0, w0), _mm256_maddubs_epi16(x1, w1));
+    return _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+  }
+  /// Adds the number of ones in each byte of v.
+  static QUANTRAIN_INLINE Int count(Int counts, Int v) {
+    const Int ones =  // of the numbers 0 to 15
+        _mm256_broadcastsi128_si256(_mm_set_epi64x(0x0403030203020201, 0x0302020102010100));
+    const Int half = _mm256_set1_epi8(0xf);
+    const Int low = _mm256_shuffle_epi8(ones, bit_and(v, half));
+    const Int high = _mm256_shuffle_epi8(ones, bit_and(srl16<4>(v), half));
+    return _mm256_add_epi8(counts, _mm256_add_epi8(low, high));
+  }
+  static QUANTRAIN_INLINE Int add_counts(Int acc, Int counts) {
+    return dot(acc, _mm256_maddubs_epi16(counts, _mm256_set1_epi8(1)), _mm256_set1_epi16(1));
+  }
+  /// Bit i of the result is bit 0 of byte i, for kBytes bytes.
+  static QUANTRAIN_INLINE uint32_t lowest_bits(const uint8_t* p) {
+    return static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_slli_epi16(load(p), 7)));
+  }
 };
 #if defined(__AVXVNNI__)
 template <>
@@ -178,6 +209,11 @@ struct Ints<AvxVnni> : Ints<xsimd::fma3<xsimd::avx2>> {
   static QUANTRAIN_INLINE Int dot(Int acc, Int x, Int w) {
     return _mm256_dpbusd_avx_epi32(acc, x, w);
   }
+
+  // Of the products of fewer bits that AVX2 has, only those of bits are faster than bytes here.
+  static constexpr bool kNarrow = false;
+  static constexpr bool kFields = false;
+  static constexpr int kFewestBits = 96;
 };
 #endif
 

@@ -2,6 +2,7 @@
 
 #include <immintrin.h>
 
+#include "framework/kernels/simd/integer_avx2.hpp"
 #include "framework/kernels/simd/integer_sse2.hpp"
 
 namespace quantrain::kernels::simd {
@@ -209,6 +210,15 @@ struct Ints<xsimd::avx512bw> : AnyInts<xsimd::avx512bw> {
   static QUANTRAIN_INLINE Int dot(Int acc, Int x, Int w) {
     return _mm512_add_epi32(acc, _mm512_madd_epi16(x, w));
   }
+
+  // Products of fewer bits without VNNI are those of AVX2, which keeps programs small.
+  using Few = xsimd::fma3<xsimd::avx2>;
+  static constexpr bool kNarrow = true;
+  static constexpr bool kFields = true;
+  /// Bit i of the result is bit 0 of byte i, for kBytes bytes.
+  static QUANTRAIN_INLINE uint64_t lowest_bits(const uint8_t* p) {
+    return _mm512_test_epi8_mask(load(p), _mm512_set1_epi8(1));
+  }
 };
 #if defined(__AVX512VNNI__)
 template <>
@@ -217,6 +227,26 @@ struct Ints<Avx512Vnni> : Ints<xsimd::avx512bw> {
   static constexpr int kSteps = 1;
   static QUANTRAIN_INLINE Int part(Int quad, int) { return quad; }
   static QUANTRAIN_INLINE Int dot(Int acc, Int x, Int w) { return _mm512_dpbusd_epi32(acc, x, w); }
+
+  using Few = Avx512Vnni;
+  static constexpr int kFewPanel = 4;
+  static constexpr bool kNarrow = false;
+  static QUANTRAIN_INLINE Int bit_and(Int a, Int b) { return _mm512_and_si512(a, b); }
+  template <int bits>
+  static QUANTRAIN_INLINE Int srl16(Int v) {
+    return _mm512_srli_epi16(v, bits);
+  }
+  /// VPOPCNTDQ counts ones. Some processors have VNNI without it. There, counting by shuffles
+  /// would take as long as dot products of bytes. The instruction is written as text, because these
+  /// files are compiled without VPOPCNTDQ.
+  static QUANTRAIN_INLINE bool counts_bits() { return __builtin_cpu_supports("avx512vpopcntdq"); }
+  static constexpr int kCountedWords = 0;
+  static constexpr int kFewestBits = 96;
+  static QUANTRAIN_INLINE Int count(Int counts, Int v) {
+    Int ones;
+    __asm__("vpopcntd %1, %0" : "=v"(ones) : "v"(v));
+    return add(counts, ones);
+  }
 };
 #endif
 

@@ -1,30 +1,16 @@
 #pragma once
 
 #include "framework/kernels/params.hpp"
+#include "framework/kernels/simd/panel_layout.ipp"
 #include "framework/kernels/simd/to_memory.hpp"
 
 // Products of bytes in tiles of rows x vectors of outputs. Sums stay in registers until they are
 // complete. Before the store, they may be requantized by docs/quantization.md (8).
 namespace quantrain::kernels::simd {
 
+/// dot_u8s8 for panels of fewer bits (integer_few_bits.ipp).
 template <class Arch>
-void panel_layout_u8s8(int64_t outputs, PanelLayout* layout) {
-  using I = Ints<Arch>;
-  const int64_t vectors = (outputs + I::kLanes - 1) / I::kLanes;
-  int64_t best = vectors < I::kMaxPanel ? vectors : I::kMaxPanel;
-  // Chooses the width with the least padding, and the largest of equally good widths. A panel has
-  // at least two vectors, unless the outputs fill only one, because a panel of one vector needs
-  // more loads than products.
-  const auto padded = [&](int64_t v) { return (vectors + v - 1) / v * v; };
-  for (int64_t v = best - 1; v >= 2; --v) {
-    if (padded(v) < padded(best)) best = v;
-  }
-  *layout = {.width = (best < 1 ? 1 : best) * I::kLanes,
-             .pairs = I::kPairs,
-             .offset = I::kOffset,
-             .planes = I::kPlanes,
-             .octets = I::kOctets};
-}
+void dot_few_bits(const DotU8S8& p);
 
 /// What a tile prefetches while it sums: the rows of the next tile, on the assumption that these
 /// rows are contiguous. Processors do not predict which row is read after a short row. A step of 0
@@ -400,6 +386,9 @@ void dot_width(const DotU8S8& p) {
 template <class Arch>
 void dot_u8s8(const DotU8S8& p) {
   using I = Ints<Arch>;
+  if constexpr (Ints<typename I::Few>::kFewPanel > 0) {
+    if (p.layout.few != FewBits::kNone) return dot_few_bits<typename I::Few>(p);
+  }
   switch (p.layout.width / I::kLanes) {
     case 1: return dot_width<Arch, 1>(p);
     case 2: return dot_width<Arch, 2>(p);

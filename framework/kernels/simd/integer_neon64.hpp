@@ -141,6 +141,23 @@ struct Ints<xsimd::neon64> : AnyInts<xsimd::neon64> {
     vst4q_u8(to, bytes);
   }
 
+  static constexpr int kFewPanel = 4;
+  static QUANTRAIN_INLINE Int bit_and(Int a, Int b) { return vandq_s32(a, b); }
+  static QUANTRAIN_INLINE Int count(Int counts, Int v) {
+    const uint8x16_t ones = vcntq_u8(vreinterpretq_u8_s32(v));
+    return vreinterpretq_s32_u8(vaddq_u8(vreinterpretq_u8_s32(counts), ones));
+  }
+  static QUANTRAIN_INLINE Int add_counts(Int acc, Int counts) {
+    const uint16x8_t pairs = vpaddlq_u8(vreinterpretq_u8_s32(counts));
+    return vreinterpretq_s32_u32(vpadalq_u16(vreinterpretq_u32_s32(acc), pairs));
+  }
+  static QUANTRAIN_INLINE uint16_t lowest_bits(const uint8_t* p) {
+    const uint8x16_t places = vreinterpretq_u8_u64(vdupq_n_u64(0x8040201008040201u));
+    const uint8x16_t bits = vandq_u8(vtstq_u8(vld1q_u8(p), vdupq_n_u8(1)), places);
+    const uint64x2_t bytes = vpaddlq_u32(vpaddlq_u16(vpaddlq_u8(bits)));
+    return static_cast<uint16_t>(vgetq_lane_u64(bytes, 0) | vgetq_lane_u64(bytes, 1) << 8);
+  }
+
   static constexpr bool kPairs = true;
   static constexpr int kSteps = 2;
   static QUANTRAIN_INLINE Int part(Int quad, int step) {
@@ -186,12 +203,18 @@ struct Ints<Neon64Dot> : Ints<xsimd::neon64> {
   static constexpr bool kPairs = false;
   static constexpr int kSteps = 1;
   static constexpr int32_t kOffset = 128;
+  static constexpr bool kFields = true;
 
   static QUANTRAIN_INLINE Int part(Int quad, int) {
     return vreinterpretq_s32_u8(veorq_u8(vreinterpretq_u8_s32(quad), vdupq_n_u8(0x80)));
   }
   static QUANTRAIN_INLINE Int dot(Int acc, Int x, Int w) {
     return vdotq_s32(acc, vreinterpretq_s8_s32(w), vreinterpretq_s8_s32(x));
+  }
+  template <int bits>
+  static QUANTRAIN_INLINE Int srl16(Int v) {
+    if constexpr (bits == 0) return v;
+    return vreinterpretq_s32_u16(vshrq_n_u16(vreinterpretq_u16_s32(v), bits == 0 ? 1 : bits));
   }
 
   static constexpr bool kPlanes = false;

@@ -103,6 +103,10 @@ struct Ints<xsimd::sse2> : AnyInts<xsimd::sse2> {
 
   static constexpr int kBytes = 16;
   static QUANTRAIN_INLINE Int max_u8(Int a, Int b) { return _mm_max_epu8(a, b); }
+  /// Bit i of the result is bit 0 of byte i, for kBytes bytes.
+  static QUANTRAIN_INLINE uint16_t lowest_bits(const uint8_t* p) {
+    return static_cast<uint16_t>(_mm_movemask_epi8(_mm_slli_epi16(load(p), 7)));
+  }
   /// to[4 e + k] = rows[k][i + e] for e < kBytes.
   static QUANTRAIN_INLINE void interleave(const uint8_t* const (&rows)[4], int64_t i, uint8_t* to) {
     const Int a = load(rows[0] + i);

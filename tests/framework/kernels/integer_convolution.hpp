@@ -70,13 +70,15 @@ struct Convolution {
 /// the sums or of the codes is read or written.
 inline void check_convolution(const Convolution& conv,
                               const std::vector<int32_t>& sums,
-                              const Multipliers& multipliers) {
+                              const Multipliers& multipliers,
+                              kernels::ProductBits bits = {}) {
   using namespace kernels;
   const Conv2dShape& s = conv.s;
   CAPTURE(s.n, s.h, s.w, s.c, s.o, s.kh, s.kw, s.stride_h, s.stride_w, s.pad_h, s.pad_w, s.groups);
   CAPTURE(s.dilation_h, s.dilation_w);
   const Guarded x(conv.x);
-  const PackedWeightsS8 w(s, conv.w.data());
+  CAPTURE(bits.weights, bits.binary);
+  const PackedWeightsS8 w(s, conv.w.data(), bits);
   Guarded acc(std::vector<int32_t>(sums.size(), -1));
   const RequantizeU8 requantize = multipliers.view();
   const ProductParams params(w, conv.zero_x, conv.bias.data(), &requantize);

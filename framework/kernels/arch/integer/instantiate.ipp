@@ -7,6 +7,7 @@
 #include "framework/kernels/dispatch/table.hpp"
 #include "framework/kernels/simd/integer_depthwise.ipp"
 #include "framework/kernels/simd/integer_dot.ipp"
+#include "framework/kernels/simd/integer_few_bits.ipp"
 #ifndef QUANTRAIN_BASE
 #include "framework/kernels/simd/integer.ipp"
 #include "framework/kernels/simd/integer_pool.ipp"
@@ -14,6 +15,12 @@
 
 namespace quantrain::kernels {
 namespace simd {
+#ifdef QUANTRAIN_FEW_BITS_OF
+// Products of fewer bits, which another file instantiates.
+extern template void dot_few_bits<QUANTRAIN_FEW_BITS_OF>(const DotU8S8& p);
+#else
+template void dot_few_bits<QUANTRAIN_ARCH>(const DotU8S8& p);
+#endif
 #define QUANTRAIN_PRODUCT(name, parameters)
 #ifdef QUANTRAIN_BASE
 #define QUANTRAIN_KERNEL(name, parameters) \

@@ -1,0 +1,66 @@
+#pragma once
+
+#include "framework/kernels/params.hpp"
+#include "framework/kernels/simd/integer_vector.hpp"
+
+// Chooses the layout of the weights of a product of bytes.
+namespace quantrain::kernels::simd {
+
+/// In which form dot_u8s8 takes the weights. Inlined, like the next function, because files of two
+/// instruction sets may call it for the same architecture (Ints::Few).
+template <class Arch>
+inline QUANTRAIN_INLINE FewBits few_bits(const ProductNeeds& needs) {
+  using I = Ints<Arch>;
+  using Few = Ints<typename I::Few>;
+  if constexpr (Few::kFewPanel > 0) {
+    if (needs.binary && needs.terms >= I::kFewestBits && Few::counts_bits()) return FewBits::kBits;
+    if (I::kFields && needs.large && needs.outputs >= Few::kFewPanel * Few::kLanes) {
+      if (needs.weight_bits <= 2) return FewBits::kQuarters;
+      if (needs.weight_bits <= 4) return FewBits::kHalves;
+    }
+    // One group of 4 would leave half of the pairs of groups empty.
+    if (I::kNarrow && needs.weight_bits <= 6 && needs.terms > 4) return FewBits::kNarrow;
+  }
+  return FewBits::kNone;
+}
+
+/// The layout for few_bits(). A panel has half of the usual width if that leaves less of the last
+/// panel empty. Panels of fields always have the usual width.
+template <class Arch>
+inline QUANTRAIN_INLINE PanelLayout few_bits_layout(const ProductNeeds& needs, FewBits few) {
+  using I = Ints<Arch>;
+  const int64_t whole = I::kFewPanel * I::kLanes;
+  const bool fields = few == FewBits::kHalves || few == FewBits::kQuarters;
+  const int64_t last = (needs.outputs - 1) % whole + 1;
+  const bool half = !fields && last <= whole / 2;
+  return {.width = half ? whole / 2 : whole,
+          .pairs = false,
+          .offset = few == FewBits::kBits ? 0 : I::kOffset,
+          .few = few};
+}
+
+template <class Arch>
+void panel_layout_u8s8(const ProductNeeds& needs, PanelLayout* layout) {
+  using I = Ints<Arch>;
+  using Few = typename I::Few;
+  if (const FewBits few = few_bits<Arch>(needs); few != FewBits::kNone) {
+    *layout = few_bits_layout<Few>(needs, few);
+    return;
+  }
+  const int64_t vectors = (needs.outputs + I::kLanes - 1) / I::kLanes;
+  const auto padded = [&](int64_t v) { return (vectors + v - 1) / v * v; };
+  int64_t best = vectors < I::kMaxPanel ? vectors : I::kMaxPanel;
+  // Chooses the width with the least padding, and the largest of equally good widths. A panel has
+  // at least two vectors, unless the outputs fill only one, because a panel of one vector needs
+  // more loads than products.
+  for (int64_t v = best - 1; v >= 2; --v) {
+    if (padded(v) < padded(best)) best = v;
+  }
+  *layout = {.width = (best < 1 ? 1 : best) * I::kLanes,
+             .pairs = I::kPairs,
+             .offset = I::kOffset,
+             .planes = I::kPlanes,
+             .octets = I::kOctets};
+}
+
+}  // namespace quantrain::kernels::simd

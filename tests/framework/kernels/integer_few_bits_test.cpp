@@ -1,0 +1,175 @@
+#include <algorithm>
+
+#include "framework/kernels/dispatch/dispatch.hpp"
+#include "tests/framework/kernels/integer_convolution.hpp"
+#include "tests/memory_taken.hpp"
+#include "tests/sanitized.hpp"
+
+// Products whose weights have fewer than 8 bits, and products of bits. Instruction sets without
+// kernels for them take those of 8 bits.
+using namespace quantrain;
+using namespace quantrain::kernels;
+using namespace quantrain::test;
+
+namespace {
+
+const ProductBits kBinary{.weights = 1, .binary = true};
+
+/// Replaces the operands of a convolution by operands of few bits.
+Convolution with_bits(Convolution conv, ProductBits bits, Random& random) {
+  const auto levels = uint64_t{1} << bits.weights;
+  for (int8_t& w : conv.w) {
+    const auto code = static_cast<int>(random.below(levels));
+    w = static_cast<int8_t>(bits.weights == 1 ? 2 * code - 1 : code - (1 << (bits.weights - 1)));
+  }
+  if (!bits.binary) return conv;
+  for (uint8_t& x : conv.x) x &= 1;
+  conv.zero_x = 0;
+  return conv;
+}
+
+void check_few_bits(const Conv2dShape& shape, ProductBits bits, Random& random) {
+  const Convolution conv = with_bits(Convolution(shape, random), bits, random);
+  const std::vector<int32_t> sums = conv.sums();
+  const Multipliers multipliers(shape.o, random.below(4) == 0, random);
+  for_each_isa([&] { check_convolution(conv, sums, multipliers, bits); });
+}
+
+/// A linear layer of n rows, as a convolution.
+Conv2dShape linear_shape(int64_t n, int64_t k, int64_t o) { return {.n = n, .c = k, .o = o}; }
+
+}  // namespace
+
+TEST_CASE("products with few bits are exact at awkward sizes on every instruction set",
+          "[kernels][integer][few_bits]") {
+  Random random(1);
+  for (const int64_t o : {1, 7, 8, 9, 16, 17, 31, 33, 48, 64, 65, 100}) {
+    for (const int64_t k : {1, 4, 5, 8, 31, 33, 63, 64, 65, 100}) {
+      const int64_t n = 1 + random.below(13);
+      for (const ProductBits bits : {ProductBits{6}, ProductBits{4}, ProductBits{1}, kBinary})
+        check_few_bits(linear_shape(n, k, o), bits, random);
+    }
+  }
+  for (int64_t n = 0; n <= 13; ++n) {
+    check_few_bits(linear_shape(n, 67, 37), {3}, random);
+    check_few_bits(linear_shape(n, 67, 70), kBinary, random);
+  }
+  // More words than the counts of bytes can add up.
+  check_few_bits(linear_shape(3, 32 * 70 + 9, 19), kBinary, random);
+}
+
+TEST_CASE("products with few bits do not saturate at the extremes of their operands",
+          "[kernels][integer][few_bits]") {
+  Random random(2);
+  for (const int bits : {1, 2, 4, 5, 6, 7, 8}) {
+    for (const int sign : {1, -1}) {
+      const int most = 1 << (bits - 1);
+      const int w = sign < 0 ? -most : std::max(most - 1, 1);
+      for (const int32_t zero_x : {0, 255}) {
+        Convolution conv(linear_shape(9, 67, 35), random);
+        conv.zero_x = zero_x;
+        conv.x.assign(conv.x.size(), zero_x == 0 ? 255 : 0);
+        conv.w.assign(conv.w.size(), static_cast<int8_t>(w));
+        const std::vector<int32_t> sums = conv.sums();
+        const Multipliers multipliers(35, false, random);
+        for_each_isa([&] { check_convolution(conv, sums, multipliers, {bits}); });
+      }
+    }
+  }
+}
+
+TEST_CASE("convolutions with few bits are exact on every instruction set",
+          "[kernels][integer][few_bits]") {
+  Random random(3);
+  const Conv2dShape shapes[] = {
+      {.n = 2, .h = 5, .w = 6, .c = 1, .o = 17, .kh = 3, .kw = 3, .pad_h = 1, .pad_w = 1},
+      {.n = 1, .h = 6, .w = 5, .c = 12, .o = 33, .kh = 3, .kw = 3, .pad_h = 1, .pad_w = 1},
+      {.n = 1, .h = 6, .w = 7, .c = 40, .o = 70, .kh = 3, .kw = 3, .pad_h = 1, .pad_w = 1},
+      {.n = 1, .h = 7, .w = 7, .c = 35, .o = 9, .kh = 5, .kw = 3, .stride_h = 2, .stride_w = 2},
+      {.n = 2,
+       .h = 6,
+       .w = 6,
+       .c = 64,
+       .o = 20,
+       .kh = 3,
+       .kw = 3,
+       .dilation_h = 2,
+       .dilation_w = 2},
+      {.n = 2, .h = 4, .w = 5, .c = 70, .o = 16},
+      {.n = 1, .h = 5, .w = 5, .c = 66, .o = 24, .stride_h = 2, .stride_w = 2},
+      {.n = 1, .h = 5, .w = 5, .c = 64, .o = 48, .kh = 3, .kw = 3, .pad_h = 1, .groups = 2},
+      {.n = 1, .h = 6, .w = 6, .c = 24, .o = 24, .kh = 3, .kw = 3, .pad_h = 1, .groups = 24}};
+  for (const Conv2dShape& shape : shapes) {
+    for (const ProductBits bits : {ProductBits{6}, ProductBits{2}, kBinary})
+      check_few_bits(shape, bits, random);
+  }
+}
+
+TEST_CASE("large linear layers with few bits are exact on every instruction set",
+          "[kernels][integer][few_bits]") {
+  Random random(4);
+  const Conv2dShape shape = linear_shape(14, 2053, 1027);
+  for (const int bits : {4, 2}) {
+    Convolution conv = with_bits(Convolution(shape, random), {bits}, random);
+    const std::vector<int32_t> sums = conv.sums();
+    for_each_isa([&] {
+      const PackedWeightsS8 w(shape, conv.w.data(), {bits});
+      CAPTURE(static_cast<int>(w.layout().few));
+      if (w.layout().per_byte() > 1) {
+        // The groups of 4 * per_byte() terms, and panels of at most kWidestPanel outputs.
+        CHECK(PackedWeightsS8::bytes(shape, {bits}) <
+              (1027 + 64) * (2053 + 16) * bits / 8 + 4 * 1027);
+      }
+      const ProductParams params(w, conv.zero_x, conv.bias.data(), nullptr);
+      for (const int64_t rows : {1, 2, 7, 14}) {
+        const Guarded x(std::vector<uint8_t>(conv.x.begin(), conv.x.begin() + rows * shape.c));
+        std::vector<int32_t> acc(static_cast<size_t>(rows * shape.o));
+        gemm_u8s8_s32(rows, shape.c, x.data(), w, params, acc.data());
+        CHECK(std::equal(acc.begin(), acc.end(), sums.begin()));
+      }
+    });
+  }
+}
+
+TEST_CASE("products of bits take the scratch memory that is planned",
+          "[kernels][integer][few_bits]") {
+  if (kSanitized) return;  // as for products of bytes
+  Random random(5);
+  for_each_isa([&] {
+    const Convolution conv =
+        with_bits(Convolution(linear_shape(3, 640, 6), random), kBinary, random);
+    const PackedWeightsS8 w(conv.s, conv.w.data(), kBinary);
+    const ProductParams params(w, 0, nullptr, nullptr);
+    std::vector<int32_t> acc(18);
+    const int64_t taken =
+        memory_taken([&] { gemm_u8s8_s32(3, 640, conv.x.data(), w, params, acc.data()); });
+    const int64_t planned = gemm_scratch(3, 6, 640, kBinary);
+    CHECK(planned == (w.layout().few == FewBits::kBits ? 3 * 80 : 0));
+    const int64_t expected =
+        planned == 0 ? 0 : memory_taken([&] { const Buffer<uint8_t> scratch(planned); });
+    CHECK(taken == expected);
+  });
+}
+
+TEST_CASE("codes are packed to bits on every instruction set", "[kernels][integer][few_bits]") {
+  Random random(6);
+  for (const int64_t channels : kSizes) {
+    for (const int64_t rows : {1, 3}) {
+      CAPTURE(channels, rows);
+      const std::vector<uint8_t> x = random_codes(rows * channels, random);
+      const int64_t bytes_of_row = (channels + 7) / 8;
+      std::vector<uint8_t> expected(static_cast<size_t>(rows * bytes_of_row), 0);
+      for (int64_t i = 0; i < rows * channels; ++i) {
+        const int64_t c = i % channels;
+        expected[at(i / channels * bytes_of_row + c / 8)] |=
+            static_cast<uint8_t>((x[at(i)] & 1) << c % 8);
+      }
+      for_each_isa([&] {
+        Guarded bits(std::vector<uint8_t>(expected.size(), 0x55));
+        const Guarded from(x);
+        integer_table().pack_bits_u8(rows, channels, from.data(), bits.data());
+        CHECK(bits.values() == expected);
+      });
+    }
+  }
+}
