@@ -78,17 +78,22 @@ Constant Constant::as_packed() const {
   return {SharedArray<uint8_t>(packed()), size_, bits_};
 }
 
-std::shared_ptr<const kernels::PackedWeightsS8> Constant::panels(
-    const kernels::Conv2dShape& shape) const {
+std::shared_ptr<const kernels::PackedWeightsS8> Constant::panels(const kernels::Conv2dShape& shape,
+                                                                 bool binary) const {
   const auto* const panels = std::get_if<Panels>(&stored_);
-  if (panels != nullptr && kernels::same_weights((*panels)->shape(), shape)) return *panels;
+  if (panels != nullptr && kernels::same_weights((*panels)->shape(), shape) &&
+      (*panels)->bits().binary == binary) {
+    return *panels;
+  }
   const SharedArray<int8_t> plain = codes();
-  return std::make_shared<const kernels::PackedWeightsS8>(shape, plain.data());
+  const kernels::ProductBits bits{.weights = bits_, .binary = binary};
+  return std::make_shared<const kernels::PackedWeightsS8>(shape, plain.data(), bits);
 }
 
-Constant Constant::in_panels(const kernels::Conv2dShape& shape) const {
+Constant Constant::in_panels(const kernels::Conv2dShape& shape, bool binary) const {
   const SharedArray<int8_t> plain = codes();
-  const auto panels = std::make_shared<kernels::PackedWeightsS8>(shape, plain.data());
+  const kernels::ProductBits bits{.weights = bits_, .binary = binary, .kept = true};
+  const auto panels = std::make_shared<kernels::PackedWeightsS8>(shape, plain.data(), bits);
   panels->leave_pool();
   Constant result = *this;
   result.stored_ = Panels(panels);

@@ -76,10 +76,12 @@ class Constant {
   std::vector<uint8_t> packed() const;
   /// The same integers, packed if that takes fewer bytes than plain ones.
   Constant as_packed() const;
-  /// The same integers in panels. Of `shape`, only the weights and groups matter.
-  Constant in_panels(const kernels::Conv2dShape& shape) const;
+  /// The same integers in panels that are kept. Of `shape`, only the weights and groups matter.
+  /// `binary` as in kernels::ProductBits.
+  Constant in_panels(const kernels::Conv2dShape& shape, bool binary = false) const;
   /// The panels that hold the integers, if they are for this shape; else new panels.
-  std::shared_ptr<const kernels::PackedWeightsS8> panels(const kernels::Conv2dShape& shape) const;
+  std::shared_ptr<const kernels::PackedWeightsS8> panels(const kernels::Conv2dShape& shape,
+                                                         bool binary = false) const;
 
   /// Compares bits and integers, however they are stored.
   friend bool operator==(const Constant& a, const Constant& b);

@@ -33,7 +33,9 @@ Program in_panels(Program program) {
     integer::QuantizedProduct* const p = integer::product(step.operation);
     if (p == nullptr) continue;
     const auto [at, is_new] = panels.try_emplace(integer::panel_key(step.operation));
-    if (is_new) at->second = p->weight.in_panels(integer::weights_shape(step.operation));
+    if (is_new) {
+      at->second = p->weight.in_panels(integer::weights_shape(step.operation), p->is_binary());
+    }
     p->weight = at->second;
   }
   return program;

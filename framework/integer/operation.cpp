@@ -68,7 +68,7 @@ kernels::Conv2dShape weights_shape(const Operation& op) {
 PanelKey panel_key(const Operation& op) {
   const Constant& weight = product(op)->weight;
   const kernels::Conv2dShape s = weights_shape(op);
-  return {weight.id(), s.c, s.o, s.kh, s.kw, s.groups};
+  return {weight.id(), s.c, s.o, s.kh, s.kw, s.groups, product(op)->is_binary()};
 }
 
 bool gives_accumulators(const Operation& op) {

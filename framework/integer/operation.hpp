@@ -109,6 +109,7 @@ kernels::Conv2dShape weights_shape(const Operation& op);
 struct PanelKey {
   Constant::Id id{};
   int64_t c = 0, o = 0, kh = 0, kw = 0, groups = 0;
+  bool binary = false;
 
   friend auto operator<=>(const PanelKey&, const PanelKey&) = default;
 };

@@ -146,6 +146,7 @@ class Validator {
           where, "input ", i, " has shape ", x.shape, ", expected ", size, " elements");
     const Value& y = p_.value(step.output);
     check_zero_point(step, x, y, input_zero_point(step.operation, i));
+    check_bits(step, x, y);
     if (keeps_params(step.operation) && y.params && !(*y.params == *x.params))
       throw GraphError(
           where, "must keep the parameters of its input, ", *x.params, ", but has ", *y.params);
@@ -158,6 +159,15 @@ class Validator {
     const auto* const pool = std::get_if<QuantizedAvgPool2d>(&step.operation);
     if (pool && pool->means_codes() && p_.value(step.inputs[0]).params == y.params) return;
     throw GraphError(y.name, "expects zero point ", zero, ", but the value has ", given);
+  }
+
+  // Products of bits rely on codes of 0 and 1.
+  void check_bits(const Step& step, const Value& x, const Value& y) const {
+    const QuantizedProduct* const p = product(step.operation);
+    if (p == nullptr || p->x_bits != 1) return;
+    const QType type = x.params->type;
+    if (type.bits == 1 && !type.is_signed) return;
+    throw GraphError(y.name, "expects codes of 1 bit, but the value has type ", type);
   }
 
   // Steps that read the value rely on the range of the value's type.

@@ -36,7 +36,7 @@ Channels QuantizedConv2d::output_channels(InputChannels inputs) const {
 
 Prepared<QuantizedConv2d>::Prepared(const QuantizedConv2d& op)
     : op_(&op),
-      packed_(op.product.weight.panels(op.weights())),
+      packed_(op.product.weight.panels(op.weights(), op.product.is_binary())),
       params_(product_params(*packed_, op.product)) {}
 
 void Prepared<QuantizedConv2d>::accumulate(int64_t n, const uint8_t* x, int32_t* acc) const {

@@ -30,7 +30,7 @@ struct QuantizedConv2d {
   QuantizedProduct product;
 
   int64_t channels() const { return shape.o; }
-  std::string_view kernel() const { return product.output ? "conv2d_u8s8_u8" : "conv2d_u8s8_s32"; }
+  std::string_view kernel() const { return product.kernel("conv2d", weights()); }
   std::vector<int64_t> input_sizes() const { return {shape.x_elements()}; }
   int64_t output_size() const { return shape.y_elements(); }
   int64_t multiply_adds() const { return shape.y_elements() * shape.reduction(); }
@@ -39,7 +39,9 @@ struct QuantizedConv2d {
   std::optional<CodeClamp> output_codes(const QParams&) const { return product.output_codes(); }
   kernels::Conv2dShape weights() const { return shape; }
   int64_t prepared_bytes() const { return product.prepared_bytes(shape); }
-  int64_t scratch_bytes(int64_t n) const { return kernels::conv2d_scratch(with_batch(shape, n)); }
+  int64_t scratch_bytes(int64_t n) const {
+    return kernels::conv2d_scratch(with_batch(shape, n), product.bits());
+  }
   Channels output_channels(InputChannels inputs) const;
   /// Throws: ShapeError or QuantError naming `where` if a number is out of range.
   void validate(std::string_view where, OverflowCheck& overflow) const;

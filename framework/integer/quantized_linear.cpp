@@ -32,7 +32,7 @@ Channels QuantizedLinear::output_channels(InputChannels in) const {
 
 Prepared<QuantizedLinear>::Prepared(const QuantizedLinear& op)
     : op_(&op),
-      packed_(op.product.weight.panels(op.weights())),
+      packed_(op.product.weight.panels(op.weights(), op.product.is_binary())),
       params_(product_params(*packed_, op.product)) {}
 
 void Prepared<QuantizedLinear>::accumulate(int64_t n, const uint8_t* x, int32_t* acc) const {

@@ -29,7 +29,7 @@ struct QuantizedLinear {
   QuantizedProduct product;
 
   int64_t channels() const { return outputs; }
-  std::string_view kernel() const { return product.output ? "gemm_u8s8_u8" : "gemm_u8s8_s32"; }
+  std::string_view kernel() const { return product.kernel("gemm", weights()); }
   std::vector<int64_t> input_sizes() const { return {rows * inputs}; }
   int64_t output_size() const { return rows * outputs; }
   int64_t multiply_adds() const { return rows * outputs * inputs; }
@@ -39,7 +39,9 @@ struct QuantizedLinear {
   /// The shape of the weights, as a convolution's.
   kernels::Conv2dShape weights() const { return {.c = inputs, .o = outputs}; }
   int64_t prepared_bytes() const { return product.prepared_bytes(weights()); }
-  int64_t scratch_bytes(int64_t n) const { return kernels::gemm_scratch(n * rows, outputs, inputs); }
+  int64_t scratch_bytes(int64_t n) const {
+    return kernels::gemm_scratch(n * rows, outputs, inputs, product.bits());
+  }
   Channels output_channels(InputChannels in) const;
   /// Throws: ShapeError or QuantError naming `where` if a number is out of range.
   void validate(std::string_view where, OverflowCheck& overflow) const;

@@ -27,8 +27,24 @@ Interval QuantizedProduct::codes_of(int64_t o, const Interval& sums) const {
   });
 }
 
+std::string_view QuantizedProduct::kernel(std::string_view operation,
+                                          const kernels::Conv2dShape& shape) const {
+  using kernels::FewBits;
+  constexpr std::string_view kNames[][4] = {
+      {"gemm_u8s8_s32", "gemm_u8s8_u8", "conv2d_u8s8_s32", "conv2d_u8s8_u8"},
+      {"gemm_u8s4_s32", "gemm_u8s4_u8", "conv2d_u8s4_s32", "conv2d_u8s4_u8"},
+      {"gemm_u8s2_s32", "gemm_u8s2_u8", "conv2d_u8s2_s32", "conv2d_u8s2_u8"},
+      {"gemm_u1s1_s32", "gemm_u1s1_u8", "conv2d_u1s1_s32", "conv2d_u1s1_u8"}};
+  const FewBits few = kernels::PackedWeightsS8::planned(shape, bits()).layout().few;
+  const int row = few == FewBits::kHalves     ? 1
+                  : few == FewBits::kQuarters ? 2
+                  : few == FewBits::kBits     ? 3
+                                              : 0;
+  return kNames[row][(operation == "gemm" ? 0 : 2) + (output ? 1 : 0)];
+}
+
 int64_t QuantizedProduct::prepared_bytes(const kernels::Conv2dShape& shape) const {
-  return kernels::PackedWeightsS8::bytes(shape) +
+  return kernels::PackedWeightsS8::bytes(shape, bits()) +
          kernels::ProductParams::bytes(shape, output.has_value());
 }
 namespace {
@@ -199,6 +215,7 @@ void validate(const QuantizedProduct& p,
               std::string_view where,
               OverflowCheck& overflow) {
   validate_zero_point(p.zero_x, where);
+  if (p.x_bits != 1 && p.x_bits != 8) throw QuantError(where, "x_bits is 1 or 8, got ", p.x_bits);
   // Divides, because a product of extents from a file could overflow.
   const int64_t count = p.weight.size();
   if (outputs < 1 || length < 1 || count % outputs != 0 || count / outputs != length) {

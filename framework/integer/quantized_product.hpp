@@ -34,6 +34,7 @@ struct Requantization {
 /// docs/quantization.md (7), (8)
 struct QuantizedProduct {
   int32_t zero_x = 0;         ///< of the stored bytes
+  int64_t x_bits = 8;         ///< 1 if x has only the codes 0 and 1, else 8
   Constant weight;            ///< [O, ...]
   SharedArray<int32_t> bias;  ///< [O]; empty: none.   docs/quantization.md (6)
   std::optional<Requantization> output;
@@ -42,6 +43,12 @@ struct QuantizedProduct {
   // Facts of the operation that contains the product. See operation.hpp.
   int32_t output_zero_point() const { return output ? output->y.zero_point : -1; }
   std::optional<CodeClamp> output_codes() const;
+  /// Whether the product is one of bits.   docs/quantization.md (27)
+  bool is_binary() const { return x_bits == 1 && zero_x == 0 && weight.bits() == 1; }
+  kernels::ProductBits bits() const { return {weight.bits(), is_binary(), true}; }
+  /// Name of the kernel for weights of this shape, for example "gemm_u8s8_u8". `operation` is
+  /// "gemm" or "conv2d".
+  std::string_view kernel(std::string_view operation, const kernels::Conv2dShape& shape) const;
   int64_t prepared_bytes(const kernels::Conv2dShape& shape) const;
   /// The sum of output channel o before its first product.
   Interval first_sum(int64_t o) const;
@@ -51,6 +58,7 @@ struct QuantizedProduct {
 
   static void describe(auto& op, auto& fields) {
     fields("zero_x", op.zero_x);
+    fields.optional("x_bits", op.x_bits, 8);
     fields("weight", op.weight);
     fields("bias", op.bias);
     fields("output", op.output);

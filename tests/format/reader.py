@@ -345,7 +345,7 @@ def read_step(entry, position, tensors, constants):
     kind = entry["type"]
     product = kind in ("quantized_linear", "quantized_conv2d")
     scales = ()
-    optional = ("output", "bias") if product else ()
+    optional = ("output", "bias", "x_bits") if product else ()
     required = MEMBERS[kind]
     if product:
         early = type(entry["members"]) is dict and "weights" in entry["members"]

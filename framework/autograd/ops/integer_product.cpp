@@ -70,6 +70,7 @@ std::optional<IntegerProduct> integer_product(std::string_view operation,
     result.scale.push_back(sum_scale(scale_x, scale_w));
   }
   result.product.zero_x = result.x->stored_zero_point();
+  result.product.x_bits = result.x->params.type.bits == 1 ? 1 : 8;
   result.product.weight = {
       SharedArray<int8_t>(std::shared_ptr<const int8_t>(codes, codes->s8()), weight.elements()),
       params.type.bits};

@@ -21,8 +21,9 @@ namespace quantrain::kernels {
 struct ProductBits {
   int weights = 8;      ///< bits of the weights, 1 to 8
   bool binary = false;  ///< x has only the codes 0 and 1, its zero point is 0, weights are -1 and 1
-
-  friend bool operator==(const ProductBits&, const ProductBits&) = default;
+  /// The packed weights are kept for many calls, some of few rows. Then large linear layers may
+  /// keep several weights in a byte.
+  bool kept = false;
 };
 
 /// Weights [O, KH, KW, C / groups] of a convolution, or [O, K] of a linear layer. The constructor
@@ -38,6 +39,7 @@ class PackedWeightsS8 {
   /// whether the image is a single pixel.
   PackedWeightsS8(const Conv2dShape& shape, const int8_t* w, ProductBits bits = {});
 
+  ProductBits bits() const { return bits_; }
   /// The shape of the weights and the groups, as given; for a linear layer, c and o.
   const Conv2dShape& shape() const { return shape_; }
   /// Writes `count` of the original weights, beginning with weight `first`.

@@ -90,8 +90,8 @@ PackedWeightsS8::PackedWeightsS8(const Conv2dShape& shape, const int8_t* w, Prod
 
 // Whether products of few rows wait for weights, because the cache does not hold them.
 bool PackedWeightsS8::is_large() const {
-  return shape_.kh == 1 && shape_.kw == 1 && shape_.groups == 1 && shape_.h == 1 && shape_.w == 1 &&
-         shape_.weight_elements() > kLargeWeights;
+  return bits_.kept && shape_.kh == 1 && shape_.kw == 1 && shape_.groups == 1 && shape_.h == 1 &&
+         shape_.w == 1 && shape_.weight_elements() > kLargeWeights;
 }
 
 void PackedWeightsS8::lay_out() {
