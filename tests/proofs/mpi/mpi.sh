@@ -74,14 +74,16 @@ for program in $programs; do
         rm -rf "$folder"
         if ! (train "$mpi" "$ranks" "$program" "$bits" "$folder") >"$work/log" 2>&1; then
           tail -5 "$work/log"
-          result=failed failures=$((failures + 1))
+          echo "$program, $bits bits, $mpi, $ranks ranks: failed"
+          failures=$((failures + 1))
+          continue
         elif equal_ends "$alone" "$folder"; then
           result=equal
         else
           result=different failures=$((failures + 1))
         fi
-        step=$(awk -v limit="$limit" '/"seconds_per_epoch"/ { gsub(/[^0-9.e-]/, " "); if (!n++) printf "%.2f", $1 * 1000 * 64 / limit }' \
-               <(tr -d '\n' <"$folder/report" | sed 's/"seconds_per_epoch"/\n&/g') || true)
+        step=$(tr -d ' \n' <"$folder/report" | sed -E 's/.*"float":\{[^}]*"seconds_per_epoch":\[([0-9.e-]+).*/\1/' |
+               awk -v limit="$limit" '{ printf "%.2f", $1 * 64000 / limit }')
         sent=$(sed -n 's/^rank 0 of .* sent \([0-9]*\) bytes.*/\1/p' "$work/log")
         steps=$((2 * ((limit + 63) / 64)))
         echo "$program, $bits bits, $mpi, $ranks ranks: $result; $step ms a step in float, $((${sent:-0} / steps)) bytes a step"
