@@ -200,6 +200,7 @@ struct Ints<xsimd::neon64> : AnyInts<xsimd::neon64> {
 /// each byte.
 template <>
 struct Ints<Neon64Dot> : Ints<xsimd::neon64> {
+  using Few = Neon64Dot;
   static constexpr bool kPairs = false;
   static constexpr int kSteps = 1;
   static constexpr int32_t kOffset = 128;
@@ -241,6 +242,7 @@ struct Ints<Neon64Dot> : Ints<xsimd::neon64> {
 /// USDOT, SUDOT and USMMLA multiply unsigned by signed bytes.
 template <>
 struct Ints<Neon64I8mm> : Ints<Neon64Dot> {
+  using Few = Neon64I8mm;
   static constexpr int32_t kOffset = 0;
 
   static QUANTRAIN_INLINE Int part(Int quad, int) { return quad; }

@@ -19,8 +19,10 @@ namespace simd {
 // Products of fewer bits, which another file instantiates.
 extern template void dot_few_bits<QUANTRAIN_FEW_BITS_OF>(const DotU8S8& p);
 #else
+#define QUANTRAIN_FEW_BITS_OF QUANTRAIN_ARCH
 template void dot_few_bits<QUANTRAIN_ARCH>(const DotU8S8& p);
 #endif
+static_assert(std::is_same_v<Ints<QUANTRAIN_ARCH>::Few, QUANTRAIN_FEW_BITS_OF>);
 #define QUANTRAIN_PRODUCT(name, parameters)
 #ifdef QUANTRAIN_BASE
 #define QUANTRAIN_KERNEL(name, parameters) \
