@@ -176,6 +176,8 @@ class Module {
   /// other values is an error, and the message names the entry.
   void add_buffer(NamedState entry);
   const std::vector<std::shared_ptr<Module>>& children() const { return children_; }
+  /// Parameters of this module alone.
+  const std::vector<NamedState>& own_parameters() const { return parameters_; }
   /// Class and path of the running module, for error messages: "Conv2d block1.conv".
   std::string where() const;
   /// Called after the mode has changed.

@@ -325,7 +325,7 @@ Tensor FakeQuantize::forward(const Tensor& x) {
 
 std::vector<NamedState> FakeQuantize::pass_state() const {
   std::vector<NamedState> entries = Module::pass_state();
-  if (!known_ && config_.estimator == Estimator::kLearned) entries.emplace_back("scale", scale_);
+  entries.insert(entries.end(), own_parameters().begin(), own_parameters().end());
   return entries;
 }
 
@@ -337,7 +337,7 @@ void FakeQuantize::join_shards(const ShardStates& shards) {
         own.begin(), own.end(), [&](const NamedState& entry) { return entry.name == name; });
     return static_cast<size_t>(found - own.begin());
   };
-  const bool learned = config_.estimator == Estimator::kLearned;
+  const bool learned = !own_parameters().empty();
   if (is_given() || (learned && is_initialized())) {
     Module::join_shards(shards);
     return;

@@ -104,7 +104,7 @@ class FakeQuantize : public Module, public Phased {
   }
   /// Real values of the lowest and highest code of a channel.
   Range float_range(size_t channel = 0) const { return params().float_range(channel); }
-  /// Includes a learned scale, which a pass initializes and keeps positive.
+  /// Includes what is learned, such as a scale, which a pass initializes and keeps positive.
   std::vector<NamedState> pass_state() const override;
   /// Observers join what the shards saw, and give the parameters. A learned scale is initialized by
   /// the first shard.   docs/quantization.md (14)

@@ -91,7 +91,7 @@ void WeightQuantizer::start_scale(const Weights& own) {
 
 std::vector<NamedState> WeightQuantizer::pass_state() const {
   std::vector<NamedState> entries = Module::pass_state();
-  if (config_.estimator == Estimator::kLearned) entries.emplace_back("scale", scale_);
+  entries.insert(entries.end(), own_parameters().begin(), own_parameters().end());
   return entries;
 }
 
