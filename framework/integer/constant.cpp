@@ -31,6 +31,12 @@ void unpack_codes(
   }
 }
 
+Constant::Constant(const Constant& other) = default;
+Constant::Constant(Constant&& other) noexcept = default;
+Constant& Constant::operator=(const Constant& other) = default;
+Constant& Constant::operator=(Constant&& other) noexcept = default;
+Constant::~Constant() = default;
+
 Constant::Id Constant::id() const {
   const auto with = [&](const void* data) { return Id{data, bits_, size_}; };
   if (const auto* const panels = std::get_if<Panels>(&stored_)) return with(panels->get());

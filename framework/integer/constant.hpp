@@ -29,6 +29,12 @@ void unpack_codes(
 class Constant {
  public:
   Constant() = default;
+  // Not inlined: they would make the device's program larger.
+  Constant(const Constant& other);
+  Constant(Constant&& other) noexcept;
+  Constant& operator=(const Constant& other);
+  Constant& operator=(Constant&& other) noexcept;
+  ~Constant();
   /// Plain bytes. validate() of the operation checks that they fit in `bits` bits.
   Constant(SharedArray<int8_t> codes, int bits = 8)
       : bits_(bits), size_(codes.size()), stored_(std::move(codes)) {}

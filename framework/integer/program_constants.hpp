@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <map>
-#include <variant>
 #include <vector>
 
 #include "framework/integer/program.hpp"
@@ -13,8 +12,11 @@ namespace quantrain::integer {
 /// steps first use them. Constants are equal if their bits and integers are.
 class ProgramConstants {
  public:
-  /// int32 for biases.
-  using Entry = std::variant<Constant, SharedArray<int32_t>>;
+  /// Weights or, if they are empty, biases.
+  struct Entry {
+    Constant codes{};
+    SharedArray<int32_t> numbers{};
+  };
 
   explicit ProgramConstants(const Program& program);
 
@@ -31,8 +33,7 @@ class ProgramConstants {
   static Constant::Id id(const SharedArray<int32_t>& numbers) {
     return {numbers.data(), 32, numbers.size()};
   }
-  template <class T>
-  void add(const T& constant, const Constant::Id& id, int64_t bytes, Positions& positions);
+  void add(const Entry& entry, const Constant::Id& id, Positions& positions);
 
   std::vector<Entry> entries_;
   std::map<Constant::Id, size_t> by_id_;

@@ -108,23 +108,21 @@ class Writer {
 std::string constant_name(size_t position) { return "constants." + std::to_string(position); }
 
 void write(JsonWriter& json, const ProgramConstants& constants, TensorFile& file) {
-  const auto write_one = [&](size_t position, int bits, int64_t count) {
+  size_t position = 0;
+  for (const ProgramConstants::Entry& entry : constants.entries()) {
+    const Constant& codes = entry.codes;
+    const SharedArray<int32_t>& numbers = entry.numbers;
+    const std::string name = constant_name(position++);
     json.object([&] {
-      json.member("bits", bits);
-      json.member("count", count);
+      json.member("bits", codes.empty() ? 32 : codes.bits());
+      json.member("count", codes.size() + numbers.size());
     });
-    return constant_name(position);
-  };
-  for (size_t i = 0; i < constants.entries().size(); ++i) {
-    if (const auto* const codes = std::get_if<Constant>(&constants.entries()[i])) {
-      const std::vector<uint8_t> packed = codes->packed();
-      const std::string name = write_one(i, codes->bits(), codes->size());
-      file.add<uint8_t>(name, {std::ssize(packed)}, packed);
-    } else {
-      const auto& numbers = std::get<SharedArray<int32_t>>(constants.entries()[i]);
-      const std::string name = write_one(i, 32, numbers.size());
+    if (codes.empty()) {
       file.add<int32_t>(
           name, {numbers.size()}, {numbers.data(), static_cast<size_t>(numbers.size())});
+    } else {
+      const std::vector<uint8_t> packed = codes.packed();
+      file.add<uint8_t>(name, {std::ssize(packed)}, packed);
     }
   }
 }
@@ -242,10 +240,12 @@ class Constants {
     used_.assign(entries_.size(), false);
   }
   void take(int64_t position, Constant& constant, const std::string& where) {
-    constant = get<Constant>(position, where, "integers of 1 to 8 bits");
+    constant = get(position, where).codes;
+    if (constant.empty()) refuse(position, where, "integers of 1 to 8 bits");
   }
   void take(int64_t position, SharedArray<int32_t>& numbers, const std::string& where) {
-    numbers = get<SharedArray<int32_t>>(position, where, "integers of 32 bits");
+    numbers = get(position, where).numbers;
+    if (numbers.empty()) refuse(position, where, "integers of 32 bits");
   }
   void finish() const {
     for (size_t i = 0; i < used_.size(); ++i)
@@ -261,7 +261,7 @@ class Constants {
     if (bits == 32) {
       std::vector<int32_t> numbers = tensors.take<int32_t>(name);
       check_size(name, std::ssize(numbers), count, count, bits);
-      return SharedArray<int32_t>(std::move(numbers));
+      return {.numbers = std::move(numbers)};
     }
     check_weight_bits(bits, name);
     std::vector<uint8_t> packed = tensors.take<uint8_t>(name);
@@ -269,7 +269,7 @@ class Constants {
     check_size(name, std::ssize(packed), packed_bytes(count, narrow), count, bits);
     if (const int64_t last = count * bits % 8; last != 0 && packed.back() >> last != 0)
       throw DataError(name, "the bits after the last integer are not 0");
-    return Constant(SharedArray<uint8_t>(std::move(packed)), count, narrow);
+    return {.codes = Constant(SharedArray<uint8_t>(std::move(packed)), count, narrow)};
   }
   static void check_size(
       const std::string& name, int64_t size, int64_t expected, int64_t count, int64_t bits) {
@@ -284,15 +284,16 @@ class Constants {
                     bits,
                     " bits");
   }
-  template <class T>
-  const T& get(int64_t position, const std::string& where, const char* expected) {
+  const ProgramConstants::Entry& get(int64_t position, const std::string& where) {
     if (position >= std::ssize(entries_))
       throw DataError(where, "constant ", position, " does not exist");
-    const auto i = static_cast<size_t>(position);
-    used_[i] = true;
-    const auto* const entry = std::get_if<T>(&entries_[i]);
-    if (entry == nullptr) throw DataError(where, "constant ", position, " is not ", expected);
-    return *entry;
+    used_[static_cast<size_t>(position)] = true;
+    return entries_[static_cast<size_t>(position)];
+  }
+  [[noreturn]] static void refuse(int64_t position,
+                                  const std::string& where,
+                                  const char* expected) {
+    throw DataError(where, "constant ", position, " is not ", expected);
   }
 
   std::vector<ProgramConstants::Entry> entries_;
