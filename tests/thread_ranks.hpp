@@ -55,10 +55,9 @@ class ThreadRanks {
     std::string name(int64_t rank) const override { return "rank " + std::to_string(rank); }
 
    protected:
-    std::vector<Bytes> gather_bytes(std::span<const uint8_t> own) override {
+    std::vector<Bytes> gather_bytes(Bytes own) override {
       std::vector<Bytes> result;
-      for (std::vector<Bytes>& sent : meet({Bytes(own.begin(), own.end())}))
-        result.push_back(std::move(sent[0]));
+      for (std::vector<Bytes>& sent : meet({std::move(own)})) result.push_back(std::move(sent[0]));
       return result;
     }
     std::vector<Bytes> exchange_bytes(const std::vector<Bytes>& parts) override {
@@ -67,6 +66,7 @@ class ThreadRanks {
         result.push_back(std::move(sent[static_cast<size_t>(rank_)]));
       return result;
     }
+    void abandon() override { all_.kill(rank_); }
 
    private:
     /// What each rank brought.

@@ -1,7 +1,9 @@
 #include "framework/distributed/communicator.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "framework/core/file.hpp"
 #include "framework/core/hash.hpp"
@@ -81,9 +83,11 @@ void Communicator::give_up(const std::string& text) {
 
 std::vector<Communicator::Bytes> Communicator::all_gather(std::span<const uint8_t> own) {
   check();
-  const Bytes sent = with_status(kRuns, own);
-  std::vector<Bytes> all = gather_bytes(sent);
+  Bytes sent = with_status(kRuns, own);
   bytes_sent_ += std::ssize(sent) * (size() - 1);
+  in_call_ = true;
+  std::vector<Bytes> all = gather_bytes(std::move(sent));
+  in_call_ = false;
   for (size_t r = 0; r < all.size(); ++r) {
     if (all[r].at(0) == kFails)
       give_up(name(static_cast<int64_t>(r)) + " failed: " + text_of(std::span(all[r]).subspan(1)));
@@ -94,7 +98,9 @@ std::vector<Communicator::Bytes> Communicator::all_gather(std::span<const uint8_
 
 std::vector<Communicator::Bytes> Communicator::exchange(const std::vector<Bytes>& parts) {
   check();
+  in_call_ = true;
   std::vector<Bytes> all = exchange_bytes(parts);
+  in_call_ = false;
   for (int64_t r = 0; r < size(); ++r) {
     if (r != rank()) bytes_sent_ += std::ssize(parts[static_cast<size_t>(r)]);
   }
@@ -113,7 +119,11 @@ void Communicator::fail(const std::string& text) noexcept {
   if (failed()) return;
   try {
     failure_ = "this rank failed before: " + text;
-    gather_bytes(with_status(kFails, bytes_of(text)));
+    if (in_call_) {
+      abandon();
+    } else {
+      gather_bytes(with_status(kFails, bytes_of(text)));
+    }
   } catch (const std::exception&) {  // another one failed, too
   }
 }
@@ -130,6 +140,20 @@ void check_agreement(Communicator& ranks, std::string_view where, const std::vec
                            differs,
                            ": start all ranks with the same program, data, options and seed");
   }
+}
+
+void check_launcher(int64_t used, std::string_view why) {
+  if (used > 1) return;
+  const auto number = [](const char* name) {
+    const char* const text = std::getenv(name);
+    return text == nullptr ? 0 : std::atoll(text);
+  };
+  const int64_t started = std::max(number("OMPI_COMM_WORLD_SIZE"), number("PMI_SIZE"));
+  const int64_t rank = std::max(number("PMIX_RANK"), number("PMI_RANK"));
+  if (started > 1)
+    throw DistributedError(kWhere, "the launcher started ", started, " processes, ", why);
+  if (rank > 0)
+    throw DistributedError(kWhere, "the launcher made this process rank ", rank, ", ", why);
 }
 
 std::string program_hash() {

@@ -34,10 +34,13 @@ class Communicator {
   /// Throws: DistributedError naming the rank, in all ranks, if one has called fail() instead, or
   /// died. From then on, every call throws it.
   std::vector<Bytes> all_gather(std::span<const uint8_t> own);
-  /// Sends parts[r] to rank r. Returns what each rank sent to this one. Call it only after an
-  /// all_gather() that all ranks have passed, because it does not wait for fail().
+  /// Sends parts[r] to rank r. Returns what each rank sent to this one. Call it only after
+  /// expect_exchange(), because it does not wait for fail().
   /// Throws: DistributedError if a rank died.
   std::vector<Bytes> exchange(const std::vector<Bytes>& parts);
+  /// Says, right after an all_gather() that all ranks have passed, that exchange() is their next
+  /// call. From here to its end, fail() means the death of this rank, as within any other call.
+  void expect_exchange() { in_call_ = true; }
   /// Rank 0's bytes; those of other ranks are not used.   Throws: as all_gather().
   Bytes broadcast(std::span<const uint8_t> own);
   std::string broadcast(const std::string& own);
@@ -45,7 +48,8 @@ class Communicator {
   void barrier() { all_gather({}); }
 
   /// Says, in place of the next all_gather(), that this rank gives up; then the other ranks' calls
-  /// throw an error with this text. Does nothing if a rank has failed before.
+  /// throw an error with this text. If an exception, such as std::bad_alloc, has left a call that
+  /// others may still be in, this rank is dead for them. Does nothing if a rank has failed before.
   void fail(const std::string& text) noexcept;
   bool failed() const { return !failure_.empty(); }
 
@@ -58,8 +62,10 @@ class Communicator {
  protected:
   Communicator() = default;
   /// As all_gather() and exchange(), without fail().
-  virtual std::vector<Bytes> gather_bytes(std::span<const uint8_t> own) = 0;
+  virtual std::vector<Bytes> gather_bytes(Bytes own) = 0;
   virtual std::vector<Bytes> exchange_bytes(const std::vector<Bytes>& parts) = 0;
+  /// Makes this rank dead for the others, without a call that they would have to answer.
+  virtual void abandon() = 0;
   /// Throws DistributedError with the text and remember()'s line; all later calls throw it, too.
   [[noreturn]] void give_up(const std::string& text);
   const std::string& remembered() const { return remembered_; }
@@ -70,6 +76,7 @@ class Communicator {
   std::string failure_;
   std::string remembered_;
   int64_t bytes_sent_ = 0;
+  bool in_call_ = false;  // others may wait for what this rank has not sent
 };
 
 /// A name and a text, such as {"batch", "64"}.
@@ -82,5 +89,11 @@ void check_agreement(Communicator& ranks, std::string_view where, const std::vec
 
 /// Hash of the file of the running program; "unknown" if it cannot be read.
 std::string program_hash();
+
+/// Checks that a launcher of MPI has not started more processes than training uses: `used`, the
+/// size that MPI sees, or 1 without MPI. Else each process would train alone, and write the same
+/// files. Reads the environment: OMPI_COMM_WORLD_SIZE and PMI_SIZE, or a rank above 0.
+/// Throws: DistributedError, ending in `why`.
+void check_launcher(int64_t used, std::string_view why);
 
 }  // namespace quantrain

@@ -190,6 +190,7 @@ ShardPart exchange(Communicator& ranks,
   std::vector<TensorAccess::Least> least(tensors.size());
   ShardTree<double> losses(count, [](double left, double right) { return left + right; });
   const std::vector<Bytes> told = ranks.all_gather(report_bytes(report));
+  ranks.expect_exchange();
   changes.clear();
   for (int64_t r = 0; r < ranks.size(); ++r) {
     const Sharding::Interval shards = sharding.of_rank(count, r);

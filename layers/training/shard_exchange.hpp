@@ -21,8 +21,10 @@ ShardPart join_parts(ShardPart left, ShardPart right);
 using ShardParts = ShardTree<ShardPart>;
 
 /// Joins the parts of all ranks in the tree of all shards. Each rank sends what it has joined
-/// itself, and joins an equal share of the gradients' elements for all ranks: a rank sends and
-/// receives about twice the gradients, whatever the number of ranks.
+/// itself, and joins an equal share of the gradients' elements for all ranks. A rank sends and
+/// receives about twice the gradients, whatever the number of ranks, if its shards are one node of
+/// the tree, as those of 1, 2, 4 or 8 ranks with 8 shards. Else its nodes are up to 2 log2(shards),
+/// and the first half is sent for each.
 /// count: number of shards of the batch. own: what this rank computed. changes: on entry, what
 /// PassState::changes() gave for each own shard; on return, for each shard of the batch.
 /// Throws: as Communicator::all_gather().

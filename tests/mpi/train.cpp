@@ -1,8 +1,9 @@
 // mpi_train FOLDER [BITS [what RANK STEP]]: trains a small network in shards, in float and then
 // with quantization (BITS, 8 if not given), on the ranks that a launcher of MPI has started.
 // Without a launcher, in this process alone. Checkpoints go into FOLDER, from which a run resumes,
-// and FOLDER/model.bin gets the trained network. what: "kill", "throw" or "seed", which rank RANK
-// does after step STEP of the float training; "seed" takes another seed from the start.
+// and FOLDER/model.bin gets the trained network. what: "kill", "throw", "leave" (by an exception
+// between two calls of one exchange) or "seed", which rank RANK does after step STEP of the float
+// training; "seed" and "isa" take another seed and other kernels from the start.
 #include <signal.h>
 
 #include <cstdlib>
@@ -10,6 +11,7 @@
 #include <string>
 
 #include "framework/autograd/ops.hpp"
+#include "framework/core/cpu.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
 #include "framework/core/random.hpp"
@@ -52,6 +54,8 @@ struct Fault {
 void train(const std::string& folder, int bits, const Fault& fault, Communicator* ranks) {
   const bool is_first = ranks == nullptr || ranks->is_first();
   const bool fails = ranks != nullptr && ranks->rank() == fault.rank;
+  if (fails && fault.what == "isa")
+    set_isa(chosen_isa() == Isa::kReference ? usable_isas().back() : Isa::kReference);
   manual_seed(fails && fault.what == "seed" ? 8 : 7);
   Sequential net{Conv2d{1, 4, {.padding = 1}},
                  BatchNorm2d{4},
@@ -74,7 +78,9 @@ void train(const std::string& folder, int bits, const Fault& fault, Communicator
   options.after_step = [&](int64_t step, float) {
     if (!fails || step != fault.step) return;
     if (fault.what == "kill") ::raise(SIGKILL);
-    if (fault.what == "throw") throw DataError("test", "this rank gives up");
+    if (fault.what == "leave") ranks->expect_exchange();
+    if (fault.what == "throw" || fault.what == "leave")
+      throw DataError("test", "this rank gives up");
   };
   {
     Adam optimizer(net.parameters(), {.learning_rate = 0.01f});
@@ -94,7 +100,7 @@ void train(const std::string& folder, int bits, const Fault& fault, Communicator
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   if (argc < 2) return 2;
   const int bits = argc > 2 ? std::atoi(argv[2]) : 8;
   Fault fault;
@@ -113,4 +119,7 @@ int main(int argc, char** argv) {
     std::cerr << ranks.name(ranks.rank()) << ": " << error.what() << '\n';
     return 1;
   }
+} catch (const std::exception& error) {
+  std::cerr << error.what() << '\n';
+  return 1;
 }

@@ -137,17 +137,34 @@ Lifeline::~Lifeline() {
   for (const int socket : sockets_) {
     if (socket >= 0) send_message(socket, {Message::kBye, token_, rank_});
   }
-  if (thread_.joinable()) {
-    const uint8_t end = 0;
-    static_cast<void>(!::write(wake_[1], &end, 1));
-    thread_.join();
-  }
-  for (const int file : sockets_) {
-    if (file >= 0) ::close(file);
-  }
+  stop_thread();
+  close_sockets();
   for (const int file : {wake_[0], wake_[1], listening_}) {
     if (file >= 0) ::close(file);
   }
+}
+
+void Lifeline::stop_thread() {
+  if (!thread_.joinable()) return;
+  const uint8_t end = 0;
+  static_cast<void>(!::write(wake_[1], &end, 1));
+  thread_.join();
+}
+
+void Lifeline::close_sockets() {
+  for (int& socket : sockets_) {
+    if (socket >= 0) ::close(std::exchange(socket, -1));
+  }
+}
+
+void Lifeline::drop() {
+  stop_thread();
+  close_sockets();
+}
+
+void Lifeline::forget(int64_t rank) {
+  int& socket = sockets_[static_cast<size_t>(rank)];
+  if (socket >= 0) ::close(std::exchange(socket, -1));
 }
 
 Lifeline::Address Lifeline::listen() {

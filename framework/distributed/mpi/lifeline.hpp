@@ -10,9 +10,9 @@
 
 namespace quantrain {
 
-/// Notices the death of a process: each one keeps a TCP connection to rank 0, which the system
-/// closes when a process ends in whatever way, and rank 0 tells the others. A thread waits for
-/// that. MPI itself may wait for a dead process forever.
+/// Notices the death of a process: each one keeps a TCP connection (IPv4) to rank 0, which the
+/// system closes when a process ends in whatever way, and rank 0 tells the others. A thread waits
+/// for that. MPI itself may wait for a dead process forever.
 class Lifeline {
  public:
   /// Where rank 0 listens.
@@ -35,8 +35,14 @@ class Lifeline {
   Address listen();
   bool connect(const Address& address, double seconds = 10.0);
   int64_t accept(double seconds = 10.0);
+  /// Whether there is a connection to this rank; of ranks other than 0, only to rank 0.
+  bool has(int64_t rank) const { return sockets_[static_cast<size_t>(rank)] >= 0; }
+  /// Closes a connection that the other side does not have. Before watch().
+  void forget(int64_t rank);
   /// Starts the thread.
   void watch();
+  /// Closes all connections without leave: for the others, this process is dead.
+  void drop();
 
   /// The first rank that died, or -1.
   int64_t dead() const { return dead_; }
@@ -44,6 +50,8 @@ class Lifeline {
   static std::string host_name();
 
  private:
+  void stop_thread();
+  void close_sockets();
   void run();
   bool hear(size_t i);
   void report(int64_t rank);

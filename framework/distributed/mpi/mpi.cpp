@@ -69,11 +69,25 @@ struct Layout {
 }  // namespace
 
 struct MpiRanks::State {
+  /// What MPI reads and writes during a call. After a death, it may do so until the process ends.
+  struct Buffers {
+    int64_t size = 0;
+    int64_t most = 0;
+    Bytes out;
+    Bytes in;
+    std::vector<int64_t> sent;
+    std::vector<int64_t> sizes;
+    std::optional<Layout> from;
+    std::optional<Layout> to;
+  };
+
   MPI_Comm comm = MPI_COMM_NULL;
   bool owns_mpi = false;
   int rank = 0;
   int size = 1;
-  int exceptions = 0;  // in flight when the object was made
+  int exceptions = 0;      // in flight when the object was made
+  bool abandoned = false;  // MPI cannot end
+  Buffers buffers;
   std::vector<std::string> names;
   std::unique_ptr<Lifeline> lifeline;
   std::mutex mutex;                   // of the line
@@ -118,17 +132,27 @@ MpiRanks::MpiRanks() : state_(std::make_unique<State>()) {
     check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided));
     s.owns_mpi = true;
   }
+  MPI_Comm_size(MPI_COMM_WORLD, &s.size);
+  try {
+    check_launcher(s.size, "MPI sees 1: mpirun is of another MPI than quantrain's");
+  } catch (...) {
+    if (s.owns_mpi) MPI_Finalize();
+    exists = false;
+    throw;
+  }
   check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &s.comm));
   MPI_Comm_set_errhandler(s.comm, MPI_ERRORS_RETURN);
   MPI_Comm_rank(s.comm, &s.rank);
-  MPI_Comm_size(s.comm, &s.size);
   const std::string own = "rank " + std::to_string(s.rank) + " (process " +
                           std::to_string(::getpid()) + " on " + Lifeline::host_name() + ")";
   s.names.assign(static_cast<size_t>(s.size), "");
   std::vector<Bytes> names = gather_bytes(Bytes(own.begin(), own.end()));
   for (size_t r = 0; r < names.size(); ++r) s.names[r].assign(names[r].begin(), names[r].end());
-  if (s.size == 1) return;
+  if (s.size > 1) connect();
+}
 
+void MpiRanks::connect() {
+  State& s = *state_;
   s.lifeline = std::make_unique<Lifeline>(
       s.rank, s.size, [state = state_.get()](int64_t dead) { state->on_death(dead); });
   Lifeline::Address address;
@@ -141,14 +165,9 @@ MpiRanks::MpiRanks() : state_(std::make_unique<State>()) {
     for (const std::string& number : address.addresses)
       append(sent, number.c_str(), number.size() + 1);
   }
-  const Bytes all = gather_bytes(sent)[0];
+  const Bytes all = std::move(gather_bytes(std::move(sent))[0]);
   if (s.rank == 0) {
-    const int64_t lacking = s.lifeline->accept();
-    if (lacking > 0)
-      std::fprintf(stderr,
-                   "quantrain: %lld ranks could not connect to rank 0, so their death may go "
-                   "unnoticed\n",
-                   static_cast<long long>(lacking));
+    s.lifeline->accept();
   } else {
     std::copy_n(all.data(), sizeof address.port, reinterpret_cast<uint8_t*>(&address.port));
     std::copy_n(all.data() + sizeof address.port,
@@ -166,6 +185,23 @@ MpiRanks::MpiRanks() : state_(std::make_unique<State>()) {
     address.addresses.assign(words.begin() + 1, words.end() - 1);
     s.lifeline->connect(address);
   }
+  // A connection counts if both sides have it: rank 0 may have stopped waiting for a slow one.
+  Bytes has;
+  for (int r = 0; r < (s.rank == 0 ? s.size : 1); ++r) has.push_back(s.lifeline->has(r) ? 1 : 0);
+  const std::vector<Bytes> have = gather_bytes(std::move(has));
+  int lacking = 0;
+  for (int r = 1; r < s.size; ++r) {
+    const auto i = static_cast<size_t>(r);
+    if (have[0].at(i) != 0 && have[i].at(0) != 0) continue;
+    ++lacking;
+    if (s.rank == 0) s.lifeline->forget(r);
+    if (s.rank == r) s.lifeline->forget(0);
+  }
+  if (s.rank == 0 && lacking > 0)
+    std::fprintf(stderr,
+                 "quantrain: %d ranks could not connect to rank 0, so their death may go "
+                 "unnoticed\n",
+                 lacking);
   s.lifeline->watch();
 }
 
@@ -182,7 +218,7 @@ MpiRanks::~MpiRanks() {
     }
   }
   s.noticed = true;
-  if (s.lifeline && s.lifeline->dead() >= 0) {
+  if (s.abandoned || (s.lifeline && s.lifeline->dead() >= 0)) {
     std::fflush(nullptr);
     std::this_thread::sleep_for(kForwarding);
     MPI_Abort(s.comm, EXIT_FAILURE);
@@ -239,74 +275,88 @@ void MpiRanks::finish(void* request) {
   give_up(dead >= 0 ? name(dead) + " died" : "MPI: " + error_text(code.value_or(MPI_ERR_OTHER)));
 }
 
-// The sizes go first. What MPI cannot count in int goes in several rounds.
-std::vector<Communicator::Bytes> MpiRanks::gather_bytes(std::span<const uint8_t> own) {
+void MpiRanks::abandon() {
   State& s = *state_;
+  s.abandoned = true;
+  s.noticed = true;
+  if (s.lifeline) s.lifeline->drop();
+}
+
+// The sizes go first. What MPI cannot count in int goes in several rounds. All that MPI reads or
+// writes lies in the buffers of the state, which outlive a call that a death ends.
+std::vector<Communicator::Bytes> MpiRanks::gather_bytes(Bytes own) {
+  State& s = *state_;
+  State::Buffers& b = s.buffers;
   const auto ranks = static_cast<size_t>(s.size);
-  const int64_t size = std::ssize(own);
-  std::vector<int64_t> sizes(ranks);
+  b.out = std::move(own);
+  b.size = std::ssize(b.out);
+  b.sizes.assign(ranks, 0);
   MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(MPI_Iallgather(&size, 1, MPI_INT64_T, sizes.data(), 1, MPI_INT64_T, s.comm, &request));
+  check_mpi(
+      MPI_Iallgather(&b.size, 1, MPI_INT64_T, b.sizes.data(), 1, MPI_INT64_T, s.comm, &request));
   finish(&request);
-  const int64_t most = *std::max_element(sizes.begin(), sizes.end());
+  const int64_t most = *std::max_element(b.sizes.begin(), b.sizes.end());
   const int64_t chunk = kMostAtOnce / s.size;
   std::vector<Bytes> all(ranks);
   for (int64_t begin = 0; begin < most; begin += chunk) {
-    const Layout to(sizes, begin, chunk);
-    Bytes buffer(static_cast<size_t>(to.total));
-    check_mpi(MPI_Iallgatherv(own.data() + std::min(begin, size),
-                              to.counts[static_cast<size_t>(s.rank)],
+    b.to.emplace(b.sizes, begin, chunk);
+    b.in.assign(static_cast<size_t>(b.to->total), 0);
+    check_mpi(MPI_Iallgatherv(b.out.data() + std::min(begin, b.size),
+                              b.to->counts[static_cast<size_t>(s.rank)],
                               MPI_BYTE,
-                              buffer.data(),
-                              to.counts.data(),
-                              to.places.data(),
+                              b.in.data(),
+                              b.to->counts.data(),
+                              b.to->places.data(),
                               MPI_BYTE,
                               s.comm,
                               &request));
     finish(&request);
-    to.take(buffer, all);
+    b.to->take(b.in, all);
   }
+  b = {};
   return all;
 }
 
 std::vector<Communicator::Bytes> MpiRanks::exchange_bytes(const std::vector<Bytes>& parts) {
   State& s = *state_;
+  State::Buffers& b = s.buffers;
   const auto ranks = static_cast<size_t>(s.size);
-  std::vector<int64_t> sent;
-  for (const Bytes& part : parts) sent.push_back(std::ssize(part));
-  std::vector<int64_t> sizes(ranks);
+  b.sent.clear();
+  for (const Bytes& part : parts) b.sent.push_back(std::ssize(part));
+  b.sizes.assign(ranks, 0);
   MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(
-      MPI_Ialltoall(sent.data(), 1, MPI_INT64_T, sizes.data(), 1, MPI_INT64_T, s.comm, &request));
+  check_mpi(MPI_Ialltoall(
+      b.sent.data(), 1, MPI_INT64_T, b.sizes.data(), 1, MPI_INT64_T, s.comm, &request));
   finish(&request);
-  const int64_t own = *std::max_element(sent.begin(), sent.end());
-  int64_t most = 0;  // of all ranks, which make the same number of rounds
-  check_mpi(MPI_Iallreduce(&own, &most, 1, MPI_INT64_T, MPI_MAX, s.comm, &request));
+  b.size = *std::max_element(b.sent.begin(), b.sent.end());
+  // Of all ranks, which make the same number of rounds.
+  check_mpi(MPI_Iallreduce(&b.size, &b.most, 1, MPI_INT64_T, MPI_MAX, s.comm, &request));
   finish(&request);
   const int64_t chunk = kMostAtOnce / s.size;
   std::vector<Bytes> all(ranks);
-  for (int64_t begin = 0; begin < most; begin += chunk) {
-    const Layout from(sent, begin, chunk);
-    const Layout to(sizes, begin, chunk);
-    Bytes out;
+  for (int64_t begin = 0; begin < b.most; begin += chunk) {
+    b.from.emplace(b.sent, begin, chunk);
+    b.to.emplace(b.sizes, begin, chunk);
+    b.out.clear();
     for (size_t r = 0; r < ranks; ++r) {
-      if (from.counts[r] > 0)
-        append(out, parts[r].data() + begin, static_cast<size_t>(from.counts[r]));
+      if (b.from->counts[r] > 0)
+        append(b.out, parts[r].data() + begin, static_cast<size_t>(b.from->counts[r]));
     }
-    Bytes in(static_cast<size_t>(to.total));
-    check_mpi(MPI_Ialltoallv(out.data(),
-                             from.counts.data(),
-                             from.places.data(),
+    b.in.assign(static_cast<size_t>(b.to->total), 0);
+    check_mpi(MPI_Ialltoallv(b.out.data(),
+                             b.from->counts.data(),
+                             b.from->places.data(),
                              MPI_BYTE,
-                             in.data(),
-                             to.counts.data(),
-                             to.places.data(),
+                             b.in.data(),
+                             b.to->counts.data(),
+                             b.to->places.data(),
                              MPI_BYTE,
                              s.comm,
                              &request));
     finish(&request);
-    to.take(in, all);
+    b.to->take(b.in, all);
   }
+  b = {};
   return all;
 }
 

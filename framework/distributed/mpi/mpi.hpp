@@ -17,7 +17,8 @@ namespace quantrain {
 class MpiRanks : public Communicator {
  public:
   /// Starts MPI, unless the program has done so. Collective.
-  /// Throws: DistributedError if there is another MpiRanks, or MPI reports an error.
+  /// Throws: DistributedError if there is another MpiRanks, if MPI reports an error, or if the
+  /// launcher started several processes and MPI sees one, because it is another MPI's launcher.
   MpiRanks();
   /// Ends MPI, if the constructor has started it. If an exception ends the scope in one rank, the
   /// other ranks get it as DistributedError. After the death of a rank, ends the process, because
@@ -33,12 +34,14 @@ class MpiRanks : public Communicator {
   static bool is_launched();
 
  protected:
-  std::vector<Bytes> gather_bytes(std::span<const uint8_t> own) override;
+  std::vector<Bytes> gather_bytes(Bytes own) override;
   std::vector<Bytes> exchange_bytes(const std::vector<Bytes>& parts) override;
+  void abandon() override;
 
  private:
   struct State;
   void finish(void* request);  // an MPI_Request
+  void connect();
 
   std::unique_ptr<State> state_;
 };
