@@ -4,11 +4,13 @@
 #include <utility>
 
 #include "framework/autograd/ops/mul.hpp"
+#include "framework/core/cpu.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/hash.hpp"
 #include "framework/core/rounding.hpp"
 #include "framework/core/text_stream.hpp"
 #include "framework/core/version.hpp"
+#include "layers/network/layer_type.hpp"
 #include "layers/state.hpp"
 
 namespace quantrain {
@@ -22,6 +24,46 @@ std::string description_of(const NamedState& entry) {
   TextStream text;
   text << entry.shape() << " with hash " << hash.value();
   return text.str();
+}
+
+/// Instruction sets whose float kernels give the same bits have the same text.
+std::string float_kernels() {
+  switch (chosen_isa()) {
+    case Isa::kAvx2:
+    case Isa::kAvxVnni:
+    case Isa::kAvx512Bw:
+    case Isa::kAvx512Vnni: return "AVX2 or AVX-512";
+    case Isa::kNeon64:
+    case Isa::kNeon64Dot:
+    case Isa::kNeon64I8mm: return "NEON";
+    case Isa::kReference:
+    case Isa::kSse2: break;
+  }
+  return std::string(isa_name(chosen_isa()));
+}
+
+/// The type of a layer and, if its type is known, its options.
+std::string description_of(const Module& layer) {
+  TextStream text;
+  text.precision(9);  // all digits of a float32
+  text << layer.type();
+  const LayerType* const type = find_layer_type(layer);
+  if (type == nullptr) return text.str();
+  const LayerMembers members = type->members(layer);
+  if (!members.options.empty()) text << ' ' << members.options;
+  return text.str();
+}
+
+/// How the slots of a prepared network are filled.
+std::string description_of(const Preparation* preparation, const Module& net) {
+  if (preparation == nullptr) return "none";
+  try {
+    Fnv1a hash;
+    hash.add(preparation->describe(net));
+    return "one with hash " + std::to_string(hash.value());
+  } catch (const QuantError&) {  // a slot of the user's own, which no file describes
+    return "unknown";
+  }
 }
 
 }  // namespace
@@ -124,7 +166,12 @@ void DataParallel::check_same(std::vector<Fact> facts) const {
   facts.insert(facts.begin(),
                {{"quantrain", std::string(version())},
                 {"the program", program},
+                {"float kernels", float_kernels()},
                 {"shards", std::to_string(options_.shards)}});
+  for (const NamedModule& entry : net_.named_modules())
+    facts.emplace_back(entry.name.empty() ? "the network" : "layer " + entry.name,
+                       description_of(*entry.module));
+  facts.emplace_back("preparation", description_of(net_.slots().preparation.get(), net_));
   const auto add = [&](const std::string& of, const std::vector<NamedState>& state) {
     for (const NamedState& entry : state)
       facts.emplace_back(of + entry.name, description_of(entry));
@@ -170,7 +217,8 @@ float DataParallel::backward(ShardedBatch& batch,
             : exchange(*options_.ranks, sharding_, batch.count, tensors_, tree, changes);
     state_.join(changes, samples);
     const std::vector<TensorAccess::Least> least = joined.least;
-    joined = join_parts(before, std::move(joined));
+    // In memory of its own: others may share that of the gradients from before.
+    joined = join_parts(std::move(joined), before);
     for (size_t i = 0; i < tensors_.size(); ++i) {
       tensors_[i].set_grad(joined.grads[i]);
       TensorAccess::set_least(tensors_[i], least[i] == nullptr ? before.least[i] : least[i]);

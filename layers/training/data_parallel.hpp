@@ -104,8 +104,10 @@ class DataParallel {
                  const std::function<Tensor(Batch&)>& loss,
                  float share = 1.0f);
 
-  /// Checks that all ranks have the same program, number of shards, state of network, optimizer and
-  /// options.also, and the same facts of yours, such as {"seed", "7"}. Does nothing without ranks.
+  /// Checks that all ranks have the same program, float kernels, number of shards, layers with
+  /// their options (of registered types: register_layer()), preparation, state of network,
+  /// optimizer and options.also, and the same facts of yours, such as {"seed", "7"}. Does nothing
+  /// without ranks.
   /// Throws: DistributedError, in all ranks, naming what differs.
   void check_same(std::vector<Fact> facts) const;
 

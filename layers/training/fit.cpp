@@ -38,10 +38,7 @@ class Run {
       : net_(net), optimizer_(optimizer), loader_(loader), options_(options) {
     check_options();
     if (options.ranks != nullptr || shards() > 1) {
-      parallel_.emplace(
-          net,
-          optimizer,
-          DataParallelOptions{.shards = shards(), .ranks = options.ranks, .also = options.also});
+      make_parallel();
       static_cast<void>(loader.sharded(parallel_->sharding()));
     }
     if (is_first() && saves()) checkpoints_.emplace(options.checkpoints);
@@ -53,9 +50,13 @@ class Run {
   }
 
   FitResult run(const std::function<Tensor(Batch&)>& loss) {
+    if (!loss) fail("there is no loss: give a function of a batch");
     at_.learning_rate = optimizer_.learning_rate();
-    if (saves() || options_.ranks != nullptr)
-      settings_ = run_settings(options_, loader_, optimizer_.learning_rate());
+    if (saves() || options_.ranks != nullptr) {
+      FitOptions used = options_;
+      used.shards = shards();
+      settings_ = run_settings(used, loader_, optimizer_.learning_rate());
+    }
     if (options_.ranks != nullptr) check_same();
     if (options_.checkpoints.resume && saves()) resume();
     largest_at_start_ = largest_parameter(net_).magnitude;
@@ -70,6 +71,7 @@ class Run {
     }
     const std::string run =
         from_first([&] { return checkpoints_ ? checkpoints_->options().run : ""; });
+    remember_saved();
     return {.epochs = std::move(at_.done),
             .steps = at_.steps,
             .best_epoch = at_.best ? std::optional(at_.best->epoch) : std::nullopt,
@@ -112,6 +114,12 @@ class Run {
     constexpr int64_t kWithRanks = 8;
     return options_.shards > 0 ? options_.shards : options_.ranks != nullptr ? kWithRanks : 1;
   }
+  void make_parallel() {
+    parallel_.emplace(
+        net_,
+        optimizer_,
+        DataParallelOptions{.shards = shards(), .ranks = options_.ranks, .also = options_.also});
+  }
   /// Whether this process writes files, prints and evaluates: of several ranks, the first.
   bool is_first() const { return options_.ranks == nullptr || options_.ranks->is_first(); }
   std::string label() const { return is_first() ? options_.label : ""; }
@@ -129,6 +137,11 @@ class Run {
     facts.emplace_back("checkpoints.configuration", options_.checkpoints.configuration);
     facts.emplace_back("checkpoints.resume", options_.checkpoints.resume ? "on" : "off");
     facts.emplace_back("checkpoints", saves() ? "on" : "off");
+    const EarlyStopping& early = options_.early_stopping;
+    const bool stops = !early.metric.empty();
+    facts.emplace_back("early_stopping.restore_best", keeps_best() ? "on" : "off");
+    facts.emplace_back("early_stopping.smaller_is_better",
+                       stops && *early.smaller_is_better ? "on" : "off");
     parallel_->check_same(std::move(facts));
   }
 
@@ -158,7 +171,11 @@ class Run {
         from_first([&] { return checkpoints_->load(whole_state()).value_or(""); });
     if (position.empty()) return;
     at_ = position_from(position);
-    if (options_.ranks != nullptr) share_state(*options_.ranks, whole_state());
+    if (options_.ranks != nullptr) {
+      share_state(*options_.ranks, whole_state());
+      saved_ = at_.steps;
+      remember_saved();
+    }
     if (!at_.ended && at_.loader != loader_text()) {
       fail("the checkpoint was taken with ",
            at_.loader,
@@ -193,7 +210,7 @@ class Run {
          << options.seed << ", first epoch " << options_.first_epoch
          << (options.shuffle ? ", shuffle" : "") << (options.drop_last ? ", drop_last" : "")
          << (options.merge_last ? ", merge_last" : "");
-    if (parallel_) text << ", " << shards() << " shards";
+    if (shards() > 1) text << ", " << shards() << " shards";
     return text.str();
   }
 
@@ -202,15 +219,23 @@ class Run {
     at_.settings = settings_;
     at_.learning_rate = optimizer_.learning_rate();  // callbacks may have changed it
     if (checkpoints_) checkpoints_->save(at_.steps, whole_state(), to_text(at_));
-    if (options_.ranks != nullptr && saves()) {
-      options_.ranks->remember("the last checkpoint is that of step " + std::to_string(at_.steps) +
-                               " in " + options_.checkpoints.folder);
-    }
+    saved_ = at_.steps;
+    if (checkpoints_) remember_saved();
+  }
+
+  /// Says, if a rank dies, where the last checkpoint is. Ranks other than 0 call it after rank 0's
+  /// next call, because rank 0 may still write when they go on.
+  void remember_saved() {
+    const std::optional<int64_t> step = std::exchange(saved_, std::nullopt);
+    if (options_.ranks == nullptr || !saves() || !step) return;
+    options_.ranks->remember("the last checkpoint is that of step " + std::to_string(*step) +
+                             " in " + options_.checkpoints.folder);
   }
 
   void run_epoch(const std::function<Tensor(Batch&)>& loss) {
     if (at_.batch == 0 && options_.begin_epoch) options_.begin_epoch(at_.epochs);
     net_.train();
+    if (parallel_) make_parallel();  // a callback may have filled slots
     const std::string number =
         std::to_string(at_.epochs + 1) + '/' + std::to_string(options_.epochs);
     Progress progress(label().empty() ? "" : label() + " epoch " + number,
@@ -279,10 +304,12 @@ class Run {
   float add_gradients(ShardedBatch& batch,
                       const std::function<Tensor(Batch&)>& loss,
                       int64_t share) {
-    return parallel_->backward(
+    const float value = parallel_->backward(
         batch,
         [&](Batch& shard) { return checked_loss(shard, loss); },
         1.0f / static_cast<float>(share));
+    remember_saved();
+    return value;
   }
 
   /// The loss, which trains the network and is finite.
@@ -352,7 +379,11 @@ class Run {
     }
     if (options_.ranks != nullptr) {
       share_metrics(*options_.ranks, report.metrics);
-      parallel_->check_same({{"learning rate", std::to_string(optimizer_.learning_rate())}});
+      remember_saved();
+      TextStream rate;
+      rate.precision(9);  // all digits of a float32
+      rate << optimizer_.learning_rate();
+      parallel_->check_same({{"learning rate", rate.str()}});
     }
     at_.done.push_back(std::move(report));
     thin(at_.done);
@@ -462,6 +493,7 @@ class Run {
   TrainingPosition at_;
   float largest_at_start_ = 0.0f;  // magnitude of the parameters
   RunSettings settings_;           // only with checkpoints
+  std::optional<int64_t> saved_;   // the step of a checkpoint that remember_saved() has to say
   bool stepped_ = false;
   bool checked_ = false;  // the first loss
 };
@@ -473,7 +505,6 @@ FitResult fit(Module& net,
               DataLoader& loader,
               const std::function<Tensor(Batch&)>& loss,
               const FitOptions& options) {
-  if (!loss) throw DataError("fit", "there is no loss: give a function of a batch");
   if (options.ranks == nullptr) return Run(net, optimizer, loader, options).run(loss);
   try {
     return Run(net, optimizer, loader, options).run(loss);

@@ -14,6 +14,15 @@ void share_state(Communicator& ranks, std::vector<NamedState> state) {
     }
   }
   bytes = ranks.broadcast(bytes);
+  size_t expected = 0;
+  for (const NamedState& entry : state) expected += entry.bytes().size();
+  if (bytes.size() != expected)
+    throw DistributedError("ranks",
+                           "the state of rank 0 has ",
+                           bytes.size(),
+                           " bytes, this rank's ",
+                           expected,
+                           ": start all ranks with the same program, data, options and seed");
   const uint8_t* from = bytes.data();
   for (NamedState& entry : state) {
     const size_t size = entry.bytes().size();

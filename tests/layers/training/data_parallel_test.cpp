@@ -14,6 +14,7 @@
 #include "tests/catch.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/tensors.hpp"
+#include "tests/thread_ranks.hpp"
 
 namespace quantrain {
 
@@ -159,9 +160,12 @@ TEST_CASE("shards of equal samples draw different dropouts", "[layers][distribut
 TEST_CASE("fit with one shard keeps the bits of fit without", "[layers][distributed][fit]") {
   Sharded plain;
   plain.fit({.epochs = 2});
-  Sharded one;
-  one.fit({.epochs = 2, .shards = 1});
-  CHECK(one.state_values() == plain.state_values());
+  const auto errors = test::ThreadRanks(1).run([&](Communicator& ranks) {
+    Sharded one;
+    one.fit({.epochs = 2, .shards = 1, .ranks = &ranks});
+    CHECK(one.state_values() == plain.state_values());
+  });
+  CHECK(errors == std::vector<std::string>{""});
   Sharded eight;
   eight.fit({.epochs = 2, .shards = 8});
   CHECK(eight.state_values() != plain.state_values());
@@ -191,6 +195,33 @@ TEST_CASE("fit with shards is a loop over DataParallel::backward", "[layers][dis
   }
   CHECK(by_fit.state_values() == own.state_values());
   CHECK(seen == losses);
+}
+
+TEST_CASE("fit joins the state of slots that begin_epoch fills", "[layers][distributed][fit]") {
+  const auto fill = [](Sharded& training) {
+    training.net.find("0").slots().output = std::make_shared<BatchNorm1d>(4);
+  };
+  Sharded before;
+  fill(before);
+  before.fit({.shards = 4});
+  Sharded within;
+  within.fit({.shards = 4, .begin_epoch = [&](int64_t) { fill(within); }});
+  CHECK(within.state_values() == before.state_values());
+}
+
+TEST_CASE("gradients that the user keeps are not added to", "[layers][distributed]") {
+  Sharded training;
+  DataParallel parallel(training.net, training.optimizer, {.shards = 4});
+  ShardedEpoch epoch = parallel.epoch(training.loader, 0);
+  auto batches = epoch.begin();
+  const auto loss = [&](Batch& shard) { return training.loss(shard); };
+  parallel.backward(*batches, loss);
+  const Tensor kept = training.net.parameters()[0].grad();
+  const std::vector<float> first = floats_of(kept);
+  ++batches;
+  parallel.backward(*batches, loss);
+  CHECK(floats_of(kept) == first);
+  CHECK(floats_of(training.net.parameters()[0].grad()) != first);
 }
 
 TEST_CASE("a resumed run with shards ends with the same bits", "[layers][distributed][fit]") {
@@ -259,6 +290,32 @@ TEST_CASE("a rank that reads a stream skips the samples of others", "[layers][di
     for (int64_t i = 0; i < shard.size(); ++i) seen.push_back(shard.input.data()[2 * i + 1]);
   // Batches 0-3, 4-7, 8-9; the last one has a single shard, of rank 1: [0 .. 1) of 2 ranks.
   CHECK(seen == std::vector<float>{2, 3, 6, 7, 8, 9});
+  CHECK(checked == 10);  // a stream generates all samples
+
+  // A source of any order is asked for no sample of another rank.
+  class Asked : public BatchSource {
+   public:
+    explicit Asked(std::vector<int64_t>& read) : read_(read) {}
+    std::optional<int64_t> samples() const override { return 10; }
+    bool any_order() const override { return true; }
+    Reader read(const Pass&) const override {
+      return [this](std::span<const int64_t> indices) {
+        read_.insert(read_.end(), indices.begin(), indices.end());
+        Batch batch;
+        batch.input = Tensor::full({std::ssize(indices), 1}, 0.0f);
+        return batch;
+      };
+    }
+
+   private:
+    std::vector<int64_t>& read_;
+  };
+  std::vector<int64_t> asked;
+  for (const Batch& shard : DataLoader(Asked(asked), {.batch = 4})
+                                .sharded({.shards = 2, .rank = 1, .ranks = 2})
+                                .epoch(3))
+    CHECK(shard.size() == 2);
+  CHECK(asked == std::vector<int64_t>{2, 3, 6, 7, 8, 9});
 
   class InTurn : public BatchSource {
    public:
@@ -274,6 +331,7 @@ TEST_CASE("wrong shards are refused", "[layers][distributed]") {
   Sharded training;
   CHECK_THROWS_WITH(training.fit({.shards = -1}), test::ContainsSubstring("shards is -1"));
   CHECK_THROWS_WITH(training.fit({.shards = 17}), test::ContainsSubstring("17 shards"));
+  CHECK_THROWS_WITH(training.fit({.shards = 17}), test::ContainsSubstring("at most 16"));
   CHECK_THROWS_AS(DataParallel(training.net, training.optimizer, {.shards = 0}), DataError);
   CHECK_THROWS_AS(training.loader.sharded({.shards = 4, .rank = 2, .ranks = 2}), DataError);
   CHECK_THROWS_AS(training.loader.batch_size(3), DataError);

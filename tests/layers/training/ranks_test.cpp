@@ -243,7 +243,71 @@ TEST_CASE("a rank that does not fit is refused by name", "[layers][distributed][
           if (rank == 1) training.loader = DataLoader(some_bytes(45), training.loader.options());
         }),
         "samples is 45, in rank 0 44");
+  check(errors_of([](int64_t rank, Trained&, FitOptions& o) {
+          o.early_stopping = {
+              .metric = "accuracy", .smaller_is_better = false, .restore_best = rank != 1};
+        }),
+        "early_stopping.restore_best is off, in rank 0 on");
   check(errors_of(nullptr, 4), "0.weight is [4, 3] with hash");
+}
+
+TEST_CASE("a rank whose layers have other options is refused", "[layers][distributed][fit]") {
+  struct Case {
+    uint64_t seed;
+    float p;
+    float momentum;
+    const char* text;
+  };
+  const Case other = GENERATE(Case{8, 0.25f, 0.1f, "layer 2 is Dropout p=0.25 seed="},
+                              Case{7, 0.5f, 0.1f, "layer 2 is Dropout p=0.5 seed="},
+                              Case{7, 0.25f, 0.2f, "layer 1 is BatchNorm1d epsilon="});
+  const auto errors = ThreadRanks(2).run([&](Communicator& ranks) {
+    const Case own = ranks.rank() == 1 ? other : Case{7, 0.25f, 0.1f, ""};
+    Generator weights(3);
+    Generator drops(own.seed);
+    Sequential net{Linear{3, 2, {}, weights},
+                   BatchNorm1d{2, {.momentum = own.momentum}},
+                   Dropout{own.p, drops}};
+    Adam optimizer(net.parameters());
+    DataLoader loader(some_bytes(16), {.batch = 16});
+    quantrain::fit(net,
+                   optimizer,
+                   loader,
+                   [&](Batch& batch) { return cross_entropy(net(batch.input), batch); },
+                   {.ranks = &ranks});
+  });
+  for (const std::string& error : errors)
+    CHECK(error.find("rank 1 does not fit: " + std::string(other.text)) != std::string::npos);
+}
+
+TEST_CASE("a rank without a loss ends the others", "[layers][distributed][fit]") {
+  const auto errors = ThreadRanks(2).run([&](Communicator& ranks) {
+    Trained training;
+    const auto loss = [&](Batch& batch) { return cross_entropy(training.net(batch.input), batch); };
+    const bool has = ranks.rank() == 0;
+    quantrain::fit(training.net,
+                   training.optimizer,
+                   training.loader,
+                   has ? std::function<Tensor(Batch&)>(loss) : nullptr,
+                   {.ranks = &ranks});
+  });
+  CHECK(errors[0].find("rank 1 failed: [fit] there is no loss") != std::string::npos);
+}
+
+TEST_CASE("a rank that leaves an exchange by an exception is dead for the others",
+          "[layers][distributed]") {
+  const auto errors = ThreadRanks(3).run([&](Communicator& ranks) {
+    ranks.barrier();
+    ranks.expect_exchange();
+    if (ranks.rank() == 1) {
+      ranks.fail("no memory");  // must not meet the others' exchange()
+      throw DataError("test", "no memory");
+    }
+    ranks.exchange(std::vector<Communicator::Bytes>(3));
+  });
+  CHECK(errors[0].find("rank 1 died") != std::string::npos);
+  CHECK(errors[1].find("no memory") != std::string::npos);
+  CHECK(errors[2].find("rank 1 died") != std::string::npos);
 }
 
 TEST_CASE("a rank whose state leaves the others' is found after the epoch",
