@@ -6,6 +6,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdio>
+#include <deque>
 #include <exception>
 #include <limits>
 #include <mutex>
@@ -34,11 +35,15 @@ constexpr int64_t kMostListed = int64_t{1} << 40;
 
 }  // namespace
 
-/// Prepares batch after batch in its own thread, one ahead of the consumer.
+/// Prepares batch after batch in its own thread, one ahead of the consumer; of shards, those of one
+/// batch.
 class DataLoader::Iterator::Prefetch {
  public:
   explicit Prefetch(const DataLoader& loader)
       : loader_(loader),
+        ahead_(loader.sharding_
+                   ? std::max<int64_t>(loader.sharding_->own(loader.sharding_->shards).size(), 1)
+                   : 1),
         samples_(loader.samples()),
         order_(loader.options_.shuffle ? loader.order() : std::vector<int64_t>()) {
     try {
@@ -76,9 +81,11 @@ class DataLoader::Iterator::Prefetch {
       return make();
     }
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return ready_ || ended_; });
+    changed_.wait(lock, [&] { return !ready_.empty() || ended_; });
     if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
-    std::optional<Batch> batch = std::exchange(ready_, std::nullopt);
+    if (ready_.empty()) return std::nullopt;
+    std::optional<Batch> batch = std::move(ready_.front());
+    ready_.pop_front();
     lock.unlock();
     changed_.notify_all();
     return batch;
@@ -97,7 +104,7 @@ class DataLoader::Iterator::Prefetch {
     }
     // The consumer takes the last batch before it sees the end or the error.
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return !ready_ || stop_; });
+    changed_.wait(lock, [&] { return ready_.empty() || stop_; });
     error_ = error;
     ended_ = true;
     lock.unlock();
@@ -106,9 +113,9 @@ class DataLoader::Iterator::Prefetch {
 
   bool put(Batch batch) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return !ready_ || stop_; });
+    changed_.wait(lock, [&] { return std::ssize(ready_) < ahead_ || stop_; });
     if (stop_) return false;
-    ready_ = std::move(batch);
+    ready_.push_back(std::move(batch));
     lock.unlock();
     changed_.notify_all();
     return true;
@@ -162,6 +169,7 @@ class DataLoader::Iterator::Prefetch {
   }
 
   const DataLoader loader_;
+  const int64_t ahead_;  // of shards, our part of a batch
   const std::optional<int64_t> samples_;
   std::vector<int64_t> order_;  // without shuffle: indices of the current batch
   BatchSource::Reader read_;
@@ -177,7 +185,7 @@ class DataLoader::Iterator::Prefetch {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::optional<Batch> ready_;
+  std::deque<Batch> ready_;
   std::exception_ptr error_;
   bool ended_ = false;
   bool stop_ = false;
@@ -241,7 +249,9 @@ DataLoader DataLoader::sharded(const Sharding& sharding) const {
          options_.batch,
          " samples has no ",
          sharding.shards,
-         " shards: each needs a sample");
+         " shards: set shards (FitOptions::shards) to at most ",
+         options_.batch,
+         ", or take a larger batch");
   if (sharding.rank < 0 || sharding.rank >= sharding.ranks)
     fail("there is no rank ", sharding.rank, " of ", sharding.ranks);
   static_cast<void>(known_samples());
