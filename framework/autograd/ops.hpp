@@ -9,6 +9,7 @@
 #include "framework/autograd/ops/conv1d.hpp"
 #include "framework/autograd/ops/conv2d.hpp"
 #include "framework/autograd/ops/cross_entropy.hpp"
+#include "framework/autograd/ops/distillation_loss.hpp"
 #include "framework/autograd/ops/div.hpp"
 #include "framework/autograd/ops/dropout.hpp"
 #include "framework/autograd/ops/elementwise.hpp"
