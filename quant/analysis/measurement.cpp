@@ -186,7 +186,7 @@ Measurement::Row Measurement::make_row(const Graph& deployed,
       output = dynamic_cast<FakeQuantize*>(last->slots().output.get());
     if (output != nullptr) {
       layer.slot = node.scope();
-      layer.learned = output->config().estimator == Estimator::kLearned && !output->is_given();
+      layer.learned = is_learned(output->config().estimator) && !output->is_given();
       row.slots.push_back(output);
     }
   }

@@ -29,9 +29,9 @@ std::string extremes_text(const std::vector<T>& values) {
 }
 
 SlotRange of_output(std::string name, const FakeQuantize& slot) {
-  const bool learned = slot.config().estimator == Estimator::kLearned;
+  const bool learned = is_learned(slot.config().estimator);
   SlotRange range{.name = std::move(name),
-                  .type = slot.config().type,
+                  .type = slot.code_type(),
                   .source = slot.is_given() ? "given"
                             : learned       ? "learned"
                                             : std::string(slot.observer_kind()),
@@ -41,7 +41,7 @@ SlotRange of_output(std::string name, const FakeQuantize& slot) {
 }
 
 SlotRange of_weights(std::string name, const WeightQuantizer& slot) {
-  const bool learned = slot.config().estimator == Estimator::kLearned;
+  const bool learned = is_learned(slot.config().estimator);
   QParams params = slot.params();
   const QType type = params.type;
   return {.name = std::move(name),

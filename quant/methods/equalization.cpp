@@ -49,13 +49,13 @@ std::vector<float> largest_read(const MadeAndRead& pair) {
 std::string why_scales_stay(Module& net) {
   const Plugged plugged(net);
   for (const WeightQuantizer* slot : plugged.weights) {
-    if (slot->is_given() || slot->config().estimator == Estimator::kLearned)
+    if (slot->is_given() || is_learned(slot->config().estimator))
       return "the weight scale of \"" + slot->layer() +
              "\" is learned or given: equalize before that";
   }
   for (const FakeQuantize* slot : plugged.activations) {
     if (slot->config().range) continue;  // of a softmax, which no weight scales
-    if (slot->is_given() || slot->config().estimator == Estimator::kLearned)
+    if (slot->is_given() || is_learned(slot->config().estimator))
       return "the range of \"" + slot->layer() + "\" is learned or given: equalize before that";
   }
   return "";

@@ -31,6 +31,9 @@ void find_fixed(std::vector<Product>& products) {
       return entry.tensor.same_as(weight);
     });
     if (!is_parameter) product.fixed = "the layer computes its weight from its parameters";
+    if (product.slot->config().function)
+      product.fixed = "its weights pass the weight function " +
+                      std::string(kind(*product.slot->config().function));
     for (const Product& other : products) {
       if (&other != &product && other.slot->own().weight.same_as(weight))
         product.fixed = "\"" + other.path + "\" shares its weight";

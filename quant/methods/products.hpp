@@ -21,8 +21,8 @@ struct Product {
   Module* layer = nullptr;
   WeightQuantizer* slot = nullptr;
   Activation activation = Activation::kNone;  ///< fused with it
-  /// Why its weight must not be changed: another layer uses it, too, or the layer computes it from
-  /// its parameters. Empty: it may be changed.
+  /// Why its weight must not be changed: another layer uses it, too, the layer computes it from its
+  /// parameters, or it passes a weight function. Empty: it may be changed.
   std::string fixed{};
 
   /// The layer that ends the product's real values: the batch norm that is folded, or itself.

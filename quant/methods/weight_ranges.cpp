@@ -88,6 +88,8 @@ void WeightRanges::apply(MethodRun& run) const {
       row.skipped = "its weights are affine";
     } else if (product.slot->is_given() || config.estimator == Estimator::kLearned) {
       row.skipped = "its scales are learned or given";
+    } else if (config.function) {
+      row.skipped = product.fixed;
     } else {
       choose(product, TensorAccess::code_params(values_of(product, graph).weight), *this, row);
     }

@@ -1,30 +1,15 @@
 #include "quant/observers/spec.hpp"
 
-#include "framework/core/error.hpp"
+#include "quant/observers/kinds.hpp"
 
 namespace quantrain::quant {
-namespace {
 
-template <class... Options>
-std::vector<ObserverSpec> all(const std::variant<Options...>& /*spec*/) {
-  return {Options{}...};
-}
+std::string_view kind(const ObserverSpec& spec) { return kind_of(spec); }
 
-}  // namespace
-
-std::string_view kind(const ObserverSpec& spec) {
-  return std::visit([](const auto& options) { return options.kKind; }, spec);
-}
-
-std::vector<ObserverSpec> observer_specs() { return all(ObserverSpec{}); }
+std::vector<ObserverSpec> observer_specs() { return kinds_of(ObserverSpec{}); }
 
 ObserverSpec observer_spec(std::string_view name) {
-  std::string known;
-  for (const ObserverSpec& spec : observer_specs()) {
-    if (kind(spec) == name) return spec;
-    known.append(known.empty() ? "" : ", ").append(kind(spec));
-  }
-  throw QuantError("observer", "no kind \"", name, "\"; known: ", known);
+  return spec_of<ObserverSpec>(name, "observer");
 }
 
 std::unique_ptr<Observer> make_observer(const ObserverSpec& spec, ObserverShape shape) {

@@ -8,6 +8,7 @@
 #include "framework/core/rounding.hpp"
 #include "framework/kernels/float/ranges.hpp"
 #include "layers/dry_run.hpp"
+#include "quant/prepare/methods/power_of_two.hpp"
 
 namespace quantrain::quant {
 namespace {
@@ -55,24 +56,39 @@ FakeQuantize::FakeQuantize(FakeQuantizeConfig config, std::unique_ptr<Observer> 
                      observer_->axis());
   }
   validate(config_.type, "FakeQuantize");
+  if (const std::string wrong = FewerBits::fault(config_.first_bits, config_.type.bits);
+      !wrong.empty())
+    throw QuantError("FakeQuantize", wrong);
   if (config_.range) {
     if (config_.axis >= 0)
       throw QuantError("FakeQuantize",
                        "a known range is for all channels, so the axis must be -1, got ",
                        config_.axis);
     known_ = choose_params({&*config_.range, 1}, -1, config_.type, config_.scheme, "FakeQuantize");
-    if (config_.estimator == Estimator::kLearned) config_.estimator = Estimator::kClamped;
+    const ScaleZero known = finished({known_->scale[0], known_->zero_point[0]});
+    known_->scale = {known.scale};
+    known_->zero_point = {known.zero_point};
+    if (is_learned(config_.estimator)) config_.estimator = Estimator::kClamped;
   }
-  const bool learned = config_.estimator == Estimator::kLearned;
-  for (NamedState& entry : type_constants(config_.type, learned)) add_buffer(std::move(entry));
+  learned_ = learned_range(config_.estimator);
+  if (learned_ != nullptr) {
+    const std::string wrong = learned_->fault(config_.type, config_.scheme);
+    if (!wrong.empty()) throw QuantError("FakeQuantize", wrong);
+  }
+  for (NamedState& entry : type_constants(config_.type, learned_ != nullptr))
+    add_buffer(std::move(entry));
+  if (config_.power_of_two) add_buffer(power_of_two_constant());
   if (known_) {
     add_buffer("phase", saved_phase());
     return;
   }
+  if (config_.first_bits != 0) bits_.emplace(config_.first_bits, config_.type.bits);
   const Shape per_channel{config_.channels};
-  scale_ = Tensor::full(per_channel, 1.0f);
-  scale_ = learned ? add_parameter("scale", scale_) : add_buffer("scale", scale_);
-  zero_point_ = add_buffer("zero_point", zero_points(config_.channels, config_.type));
+  if (learned_ == nullptr) values_.push_back(add_buffer("scale", Tensor::full(per_channel, 1.0f)));
+  for (const char* name : learned_ == nullptr ? std::vector<const char*>() : learned_->names())
+    values_.push_back(add_parameter(name, Tensor::full(per_channel, 1.0f)));
+  zero_point_ = add_buffer("zero_point", zero_points(config_.channels, code_type()));
+  if (bits_) add_buffer("current_bits", bits_->state());
   initialized_ = add_buffer("initialized", IntegerBuffer({1}, {.least = kNone, .most = kGiven}));
   add_buffer("phase", saved_phase());
   for (NamedState entry : observer_->state()) {
@@ -98,20 +114,90 @@ QParams FakeQuantize::params() const {
             : "it was not calibrated: call quant::calibrate(net, batches), or train in training "
               "mode, first");
   }
-  QParams params{config_.type, config_.axis, {}, {}};
-  for (int64_t c = 0; c < config_.channels; ++c) {
-    params.scale.push_back(config_.estimator == Estimator::kLearned
-                               ? learned_scale(scale_.data()[c])
-                               : scale_.data()[c]);
-    params.zero_point.push_back(static_cast<int32_t>(zero_point_.values()[static_cast<size_t>(c)]));
+  QParams params{code_type(), config_.axis, {}, {}};
+  for (size_t c = 0; c < static_cast<size_t>(config_.channels); ++c) {
+    const ScaleZero numbers = channel(c);
+    params.scale.push_back(numbers.scale);
+    params.zero_point.push_back(numbers.zero_point);
   }
   return params;
+}
+
+ScaleZero FakeQuantize::channel(size_t c) const {
+  const auto zero_point = static_cast<int32_t>(zero_point_.values()[c]);
+  const float first = values_[0].data()[c];
+  if (is_given()) return {learned_ == nullptr ? first : learned_scale(first), zero_point};
+  return finished(learned_ == nullptr ? ScaleZero{first, zero_point}
+                                      : learned_->params_of(values_of(c), zero_point, code_type()));
+}
+
+ScaleZero FakeQuantize::finished(const ScaleZero& chosen) const {
+  return config_.power_of_two ? with_power_of_two(chosen, code_type(), config_.scheme) : chosen;
+}
+
+LearnedRange::Values FakeQuantize::values_of(size_t c) const {
+  LearnedRange::Values values{};
+  for (size_t i = 0; i < values_.size(); ++i) values[i] = values_[i].data()[c];
+  return values;
+}
+
+void FakeQuantize::project() {
+  for (size_t c = 0; c < static_cast<size_t>(config_.channels); ++c) {
+    const LearnedRange::Values projected = learned_->projected(values_of(c), code_type());
+    for (size_t i = 0; i < values_.size(); ++i) {
+      if (projected[i] != values_[i].data()[c]) values_[i].mutable_data()[c] = projected[i];
+    }
+  }
+}
+
+Learning FakeQuantize::learning(const QParams& params) const {
+  Learning all{.ends_at_codes = learned_->ends_at_codes()};
+  for (size_t i = 0; i < values_.size(); ++i) {
+    LearnedParameter parameter{.value = values_[i], .normalized = learned_->normalized()};
+    for (size_t c = 0; c < params.scale.size(); ++c) {
+      const ScaleZero numbers{params.scale[c], params.zero_point[c]};
+      parameter.slopes.push_back(learned_->slope(i, numbers, params.type));
+      parameter.units.push_back(learned_->unit(i, numbers, params.type));
+    }
+    all.parameters.push_back(std::move(parameter));
+  }
+  return all;
+}
+
+void FakeQuantize::lower_bits(int64_t by) {
+  if (!bits_ || known_ || is_given()) return;
+  const DefaultRounding rounding;
+  if (!is_initialized()) return bits_->set(bits_->lowered(by));
+  const QParams before = params();
+  bits_->set(bits_->lowered(by));
+  const QType now = code_type();
+  if (before.type == now) return;
+  std::vector<Range> ranges;
+  for (size_t c = 0; c < before.scale.size(); ++c) ranges.push_back(before.float_range(c));
+  QParams after = choose_params(ranges, config_.axis, now, config_.scheme, place(type()));
+  const bool keeps_range = learned_ == nullptr || learned_->ends_at_codes();
+  for (size_t c = 0; c < after.scale.size() && !keeps_range; ++c) {
+    const double scale =
+        static_cast<double>(before.scale[c]) * learned_scale_factor(before.type, now);
+    after.scale[c] = static_cast<float>(scale);
+    if (config_.scheme == QScheme::kSymmetric) continue;
+    const float of_code_0 = before.scale[c] * static_cast<float>(before.zero_point[c]);
+    after.zero_point[c] = quantize(of_code_0, after.scale[c], 0, now.qmin(), now.qmax());
+  }
+  store(Numbers(after), kChosen);
 }
 
 // Allocates nothing, except if the zero points are out of range.
 void FakeQuantize::store(const Numbers& numbers, Origin origin) {
   zero_point_.set(numbers.zero_point);
-  std::copy(numbers.scale.begin(), numbers.scale.end(), scale_.mutable_data());
+  for (size_t c = 0; c < numbers.scale.size(); ++c) {
+    LearnedRange::Values values{numbers.scale[c]};
+    if (learned_ != nullptr && origin != kGiven) {
+      values = learned_->values_of({numbers.scale[c], static_cast<int32_t>(numbers.zero_point[c])},
+                                   code_type());
+    }
+    for (size_t i = 0; i < values_.size(); ++i) values_[i].mutable_data()[c] = values[i];
+  }
   initialized_.fill(origin);
 }
 
@@ -124,7 +210,7 @@ void FakeQuantize::update_params(const QParams& params) {
                      config_.range->max,
                      "] of the operation's results, and cannot be set");
   }
-  check_given(params, config_.type, config_.axis, config_.channels, place(type()));
+  check_given(params, code_type(), config_.axis, config_.channels, place(type()));
   store(Numbers(params), kGiven);
 }
 
@@ -141,18 +227,17 @@ void FakeQuantize::check_input(const Tensor& x) const {
   }
 }
 
-// Parameters from x alone. A learned scale starts at 2 mean|x| / sqrt(qmax). LSQ defines no zero
+// Parameters from x alone. LSQ's scale starts at 2 mean|x| / sqrt(qmax). LSQ defines no zero
 // point, so the zero point comes from the range of x.
 QParams FakeQuantize::start(const Tensor& x) const {
   const DefaultRounding rounding;
-  const bool learned = config_.estimator == Estimator::kLearned;
   check_input(x);
-  if (!learned) {
+  if (learned_ == nullptr || learned_->starts_from_observer()) {
     observer_->set_name(place(type()));
-    return observer_->params_of(x, config_.type, config_.scheme);
+    return observer_->params_of(x, code_type(), config_.scheme);
   }
   QParams params = MinMaxObserver({}, {config_.axis, config_.channels, place(type())})
-                       .params_of(x, config_.type, config_.scheme);
+                       .params_of(x, code_type(), config_.scheme);
   const Floats values = x.floats();
   int64_t inner = 1;
   for (int axis = config_.axis + 1; config_.axis >= 0 && axis < x.rank(); ++axis)
@@ -165,18 +250,17 @@ QParams FakeQuantize::start(const Tensor& x) const {
   }
   const double share = static_cast<double>(x.elements()) / static_cast<double>(config_.channels);
   for (size_t c = 0; c < sums.size(); ++c) {
-    const double start =
-        2.0 * sums[c] / share / std::sqrt(static_cast<double>(config_.type.qmax()));
+    const double start = 2.0 * sums[c] / share / std::sqrt(static_cast<double>(code_type().qmax()));
     if (start > static_cast<double>(kSmallestLearnedScale))
       params.scale[c] = static_cast<float>(start);
   }
   return params;
 }
 
-// Only the first tensor initializes a learned scale.
+// Only the first tensor initializes a learned range.
 void FakeQuantize::observe(const Tensor& x) {
   check_input(x);
-  if (config_.estimator == Estimator::kLearned) {
+  if (learned_ != nullptr) {
     if (!is_initialized() && !start_) start_ = start(x);
     return;
   }
@@ -189,10 +273,9 @@ void FakeQuantize::observe(const Tensor& x) {
   }
 }
 
-// What the observed values give; nothing if a learned scale keeps its value.
+// What the observed values give; nothing if a learned range stays.
 std::optional<FakeQuantize::Numbers> FakeQuantize::chosen() const {
-  if (config_.estimator != Estimator::kLearned)
-    return Numbers(observer_->params(config_.type, config_.scheme));
+  if (learned_ == nullptr) return Numbers(observer_->params(code_type(), config_.scheme));
   if (is_initialized() || !start_) return std::nullopt;
   return Numbers(*start_);
 }
@@ -294,7 +377,7 @@ bool FakeQuantize::moves() const {
 bool FakeQuantize::takes_range() const {
   return !in_float() && !DryRun::on() && (moves() || is_initialized()) &&
          simulation() == Simulation::kInteger && config_.estimator == Estimator::kClamped &&
-         config_.storage == CodeStorage::kU8 && config_.axis < 0 && config_.type.bits <= 8 &&
+         config_.storage == CodeStorage::kU8 && config_.axis < 0 && code_type().bits <= 8 &&
          !observer_->needs_values();
 }
 
@@ -315,11 +398,10 @@ Tensor FakeQuantize::forward(const Tensor& x) {
   }
   if (moves()) move(x);
   if (DryRun::on() && !is_initialized()) return fake_quantize(x, start(x), options_for(x));
-  const bool learns =
-      config_.estimator == Estimator::kLearned && phase() == Phase::kTraining && !is_given();
-  if (learns && moves()) make_positive(scale_);
+  const bool learns = learned_ != nullptr && phase() == Phase::kTraining && !is_given();
+  if (learns && moves()) project();
   const QParams current = params();
-  return learns ? fake_quantize_learned(x, scale_, current, options_for(x))
+  return learns ? fake_quantize_learned(x, learning(current), current, options_for(x))
                 : fake_quantize(x, current, options_for(x));
 }
 

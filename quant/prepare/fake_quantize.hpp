@@ -8,17 +8,11 @@
 #include "layers/module.hpp"
 #include "quant/observers/spec.hpp"
 #include "quant/prepare/fake_quantize_op.hpp"
+#include "quant/prepare/methods/estimator.hpp"
+#include "quant/prepare/methods/fewer_bits.hpp"
 #include "quant/prepare/phase.hpp"
 
 namespace quantrain::quant {
-
-/// How the gradient passes through a FakeQuantize, and where the scale comes from.
-/// docs/quantization.md (4)
-enum class Estimator {
-  kClamped,  ///< straight through inside the representable range, 0 outside
-  kPlain,    ///< straight through everywhere
-  kLearned,  ///< clamped, and the scale is a parameter (LSQ)
-};
 
 struct FakeQuantizeConfig {
   QType type;
@@ -26,12 +20,19 @@ struct FakeQuantizeConfig {
   int axis = -1;         ///< -1: per tensor; else per channel along this axis
   int64_t channels = 1;  ///< extent of x along axis; 1 if axis is -1
   CodeStorage storage = CodeStorage::kU8;
-  ObserverSpec observer{};  ///< not used by kLearned
+  /// Estimators that learn the range start with what the observer chooses for the first tensor;
+  /// kLearned does not use it.
+  ObserverSpec observer{};
   /// The range of the whole tensor, if it is known beforehand. Scale and zero point follow from the
   /// range and the type. They never change, are not learned, and belong to the configuration, not
   /// to the state.
   std::optional<Range> range{};
   Estimator estimator = Estimator::kClamped;
+  /// The scale is a power of two, the next one that is not smaller.   docs/quantization.md (30)
+  bool power_of_two = false;
+  /// If not 0: training starts with these bits, more than `bits`, and lower_bits() brings them down
+  /// (quant/methods/gradual_bits.hpp).
+  int first_bits = 0;
   Simulation simulation = Simulation::kInteger;
 
   /// For activations: unsigned affine, 8 or 4 bits.
@@ -97,10 +98,17 @@ class FakeQuantize : public Module, public Phased {
   FakeQuantizeConfig config() const&& { return config_; }
   /// The kind of the observer: "min_max", "histogram".
   std::string_view observer_kind() const { return observer_->kind(); }
-  int32_t levels() const { return config_.type.levels(); }
+  /// The type of the codes now: config().type unless there are first_bits.
+  QType code_type() const {
+    return bits_ ? QType{bits_->bits(), config_.type.is_signed, config_.type.narrow} : config_.type;
+  }
+  /// Quantizes with first_bits - by bits from now on, but with at least config().type.bits, and
+  /// never with more than before. Given parameters keep their bits.   docs/quantization.md (30)
+  void lower_bits(int64_t by);
+  int32_t levels() const { return code_type().levels(); }
   /// Lowest and highest code.
   std::pair<int32_t, int32_t> quant_range() const {
-    return {config_.type.qmin(), config_.type.qmax()};
+    return {code_type().qmin(), code_type().qmax()};
   }
   /// Real values of the lowest and highest code of a channel.
   Range float_range(size_t channel = 0) const { return params().float_range(channel); }
@@ -134,6 +142,15 @@ class FakeQuantize : public Module, public Phased {
     std::vector<float> scale;
     std::vector<int64_t> zero_point;
   };
+  /// A scale and a zero point as they are used.
+  ScaleZero finished(const ScaleZero& chosen) const;
+  /// The parameters of a channel, once there are some.
+  ScaleZero channel(size_t c) const;
+  /// The values of the learned parameters of a channel.
+  LearnedRange::Values values_of(size_t c) const;
+  /// Moves learned parameters into their domain. Writes only if a value changes.
+  void project();
+  Learning learning(const QParams& params) const;
   std::optional<Numbers> chosen() const;
   void choose();
   /// As calibrate(), for a training pass: on an error, the observer has seen x.
@@ -145,6 +162,8 @@ class FakeQuantize : public Module, public Phased {
   FakeQuantizeOptions options_for(const Tensor& x) const;
 
   FakeQuantizeConfig config_;
+  const LearnedRange* learned_ = nullptr;  // null if the range is not learned
+  std::optional<FewerBits> bits_;
   std::optional<QParams> known_;  // from config_.range
   std::unique_ptr<Observer> observer_;
   std::optional<QParams> start_;  // from the first tensor that may set a learned scale
@@ -153,9 +172,11 @@ class FakeQuantize : public Module, public Phased {
   std::optional<std::vector<NamedState>> before_;
   std::optional<Numbers> calibrated_;  // what the current Calibration chose
   std::string why_no_params_;          // why the last Calibration chose no parameters
-  Tensor scale_;                       // [channels]; trainable if learned
-  IntegerBuffer zero_point_;           // [channels]
-  IntegerBuffer initialized_;          // [1]: an Origin; kChosen if observed or learned
+  // [channels] each: the learned parameters. If the range is not learned, or the parameters were
+  // given, the first one is the scale.
+  std::vector<Tensor> values_;
+  IntegerBuffer zero_point_;   // [channels]
+  IntegerBuffer initialized_;  // [1]: an Origin; kChosen if observed or learned
 };
 
 }  // namespace quantrain::quant

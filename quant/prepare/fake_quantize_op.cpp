@@ -1,6 +1,7 @@
 #include "quant/prepare/fake_quantize_op.hpp"
 
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "framework/arithmetic/quantize.hpp"
@@ -10,6 +11,7 @@
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
 #include "framework/kernels/float/columns.hpp"
+#include "quant/prepare/methods/lsq.hpp"
 #include "quant/prepare/quantize_values.hpp"
 
 namespace quantrain::quant {
@@ -22,8 +24,15 @@ using detail::where;
 
 class FakeQuantizeNode : public Node {
  public:
-  FakeQuantizeNode(QParams params, const FakeQuantizeOptions& options, Buffer<uint8_t> mask)
-      : params_(std::move(params)), options_(options), mask_(std::move(mask)) {}
+  /// learning: of the inputs after the first one; their values are not used.
+  FakeQuantizeNode(QParams params,
+                   const FakeQuantizeOptions& options,
+                   Buffer<uint8_t> mask,
+                   Learning learning = {})
+      : params_(std::move(params)),
+        options_(options),
+        mask_(std::move(mask)),
+        learning_(std::move(learning)) {}
 
   std::string_view type() const override { return "fake_quantize"; }
 
@@ -46,11 +55,15 @@ class FakeQuantizeNode : public Node {
     }
     Node::refuse_integers(layer);
   }
-  bool reads_input(size_t i) const override { return i == 0 && inputs().size() == 2; }
+  bool reads_input(size_t i) const override { return i == 0 && !learning_.parameters.empty(); }
   std::vector<Tensor> backward(Tensor grad_y) override {
-    std::vector<Tensor> grads(inputs().size());
-    if (inputs().size() == 2 && needs_grad(1)) grads[1] = grad_scale(grad_y);
-    if (needs_grad(0)) grads[0] = passed(grad_y);
+    std::vector<Tensor> grads(1 + learning_.parameters.size());
+    for (size_t i = 1; i < grads.size(); ++i) {
+      if (needs_grad(i)) grads[i] = grad_parameter(i, grad_y);
+    }
+    if (!needs_grad(0)) return grads;
+    grads[0] = passed(grad_y);
+    if (learning_.ends_at_codes) stop_outside(grads[0]);
     return grads;
   }
 
@@ -64,24 +77,62 @@ class FakeQuantizeNode : public Node {
     double magnitudes = 0.0;  // of |x|
   };
 
-  // The size of the blocks is constant, and the blocks' sums are added in order. So any number of
-  // threads gives the same bits.
-  std::vector<Sums> sums(const Tensor& grad_y) const {
-    const Tensor& x = input(0);
-    const Channels channels(x.shape(), params_);
-    const int64_t n = x.elements();
-    const size_t count = params_.scale.size();
-    const int64_t blocks = (n + kGrain - 1) / kGrain;
-    std::vector<Sums> partial(static_cast<size_t>(blocks) * count);
-    const Floats values = x.floats();
-    const float* const g = grad_y.data();
-    parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
-      Sums* const of_block = &partial[static_cast<size_t>(begin / kGrain) * count];
-      while (begin < end) {  // a run of values that share a scale
+  /// The limits of a channel's codes, relative to the zero point.
+  struct Ends {
+    float scale, zero, low, high;
+  };
+  Ends ends(size_t c) const {
+    const auto zero = static_cast<float>(params_.zero_point[c]);
+    return {params_.scale[c],
+            zero,
+            static_cast<float>(params_.type.qmin()) - zero,
+            static_cast<float>(params_.type.qmax()) - zero};
+  }
+
+  /// Calls run(begin, end, channel) for runs of values that share a scale, block by block. The size
+  /// of the blocks is constant.
+  template <class Run>
+  void for_runs(const Run& run) const {
+    const Channels channels(input(0).shape(), params_);
+    parallel_for(input(0).elements(), kGrain, [&](int64_t begin, int64_t end) {
+      while (begin < end) {
         const int64_t next = std::min(end, (begin / channels.inner + 1) * channels.inner);
-        const size_t c = channels.of(begin);
-        add_run(next - begin, values.data() + begin, g + begin, c, of_block[c]);
+        run(begin, next, channels.of(begin));
         begin = next;
+      }
+    });
+  }
+
+  // The blocks' sums are added in order. So any number of threads gives the same bits.
+  std::vector<Sums> sums(const std::vector<LearnedSlope>& slopes, const Tensor& grad_y) const {
+    const size_t count = params_.scale.size();
+    const int64_t blocks = (input(0).elements() + kGrain - 1) / kGrain;
+    std::vector<Sums> partial(static_cast<size_t>(blocks) * count);
+    const Floats values = input(0).floats();
+    const float* const x = values.data();
+    const float* const g = grad_y.data();
+    for_runs([&](int64_t begin, int64_t end, size_t c) {
+      const auto add = [&](const auto& slope) {
+        Sums& to = partial[static_cast<size_t>(begin / kGrain) * count + c];
+        add_run(end - begin, x + begin, g + begin, slope, to);
+      };
+      const LearnedSlope of = slopes[c];
+      const Ends limits = ends(c);
+      if (params_.type.is_sign()) {
+        add([](float v) { return static_cast<float>(sign_code(v)); });  // (27)
+      } else if (learning_.ends_at_codes) {
+        add([=](float v) {
+          const float ratio = v / limits.scale;
+          return ratio < limits.low ? of.below : ratio >= limits.high ? of.above : 0.0f;
+        });
+      } else {
+        add([=](float v) {
+          const float ratio = v / limits.scale;
+          const float rounded = half_even(ratio);
+          return rounded < limits.low    ? of.below
+                 : rounded > limits.high ? of.above
+                                         : of.inside * (rounded - ratio);
+        });
       }
     });
     std::vector<Sums> total(count);
@@ -92,49 +143,68 @@ class FakeQuantizeNode : public Node {
     return total;
   }
 
-  void add_run(int64_t n, const float* x, const float* g, size_t c, Sums& to) const {
-    const float scale = params_.scale[c];
-    const auto zero = static_cast<float>(params_.zero_point[c]);
-    const auto qmin = static_cast<float>(params_.type.qmin());
-    const auto qmax = static_cast<float>(params_.type.qmax());
+  /// slope(v): d y / d parameter for x = v.
+  template <class Slope>
+  static void add_run(int64_t n, const float* x, const float* g, const Slope& slope, Sums& to) {
     Sums local = to;
     for (int64_t i = 0; i < n; ++i) {
-      const float ratio = x[i] / scale;
-      const float rounded = half_even(ratio);
-      const float code = rounded + zero;
-      const float slope = code < qmin ? qmin - zero : code > qmax ? qmax - zero : rounded - ratio;
-      local.slopes += static_cast<double>(g[i]) * static_cast<double>(slope);
+      local.slopes += static_cast<double>(g[i]) * static_cast<double>(slope(x[i]));
       local.magnitudes += std::abs(static_cast<double>(x[i]));
     }
     to = local;
   }
 
-  Tensor grad_scale(const Tensor& grad_y) const {
+  void stop_outside(Tensor& grad) const {
+    const Floats values = input(0).floats();
+    const float* const x = values.data();
+    const Tensor passing = grad;
+    const float* const from = passing.data();
+    grad = Tensor::empty(passing.shape());
+    float* const to = grad.mutable_data();
+    for_runs([&](int64_t begin, int64_t end, size_t c) {
+      const Ends limits = ends(c);
+      for (int64_t i = begin; i < end; ++i) {
+        const float ratio = x[i] / limits.scale;
+        to[i] = ratio >= limits.low && ratio < limits.high ? from[i] : 0.0f;
+      }
+    });
+  }
+
+  Tensor grad_parameter(size_t index, const Tensor& grad_y) const {
+    const LearnedParameter& parameter = learning_.parameters[index - 1];
     const Channels channels(input(0).shape(), params_);
     const int64_t n = input(0).elements();
     const int32_t qmax = params_.type.qmax();
     const int64_t sharing = n / std::max<int64_t>(options_.samples * channels.count, 1);
     const double factor =
-        1.0 / std::sqrt(static_cast<double>(std::max<int64_t>(sharing, 1)) * qmax);
+        parameter.normalized
+            ? 1.0 / std::sqrt(static_cast<double>(std::max<int64_t>(sharing, 1)) * qmax)
+            : 1.0;
     const double values = static_cast<double>(n) / static_cast<double>(channels.count);
-    Tensor grad = Tensor::empty(input(1).shape());
+    Tensor grad = Tensor::empty(input(index).shape());
     float* const out = grad.mutable_data();
-    auto least = std::make_shared<std::vector<float>>(params_.scale);
-    const std::vector<Sums> total = sums(grad_y);
-    for (size_t c = 0; c < total.size(); ++c) {
-      out[c] = static_cast<float>(total[c].slopes * factor);
-      const int32_t zero = params_.zero_point[c];
-      const int32_t farthest = std::max(qmax - zero, zero - params_.type.qmin());
-      if (total[c].magnitudes > 0.0)
-        (*least)[c] = learned_scale(static_cast<float>(total[c].magnitudes / (values * farthest)));
+    const std::vector<Sums> total = sums(parameter.slopes, grad_y);
+    for (size_t c = 0; c < total.size(); ++c) out[c] = static_cast<float>(total[c].slopes * factor);
+    if (!parameter.units.empty() && parameter.units[0] != 0) {
+      auto least = std::make_shared<std::vector<float>>();
+      for (size_t c = 0; c < total.size(); ++c) {
+        const int32_t zero = params_.zero_point[c];
+        const int32_t farthest = std::max(qmax - zero, zero - params_.type.qmin());
+        const double unit = parameter.units[c];
+        least->push_back(total[c].magnitudes > 0.0
+                             ? learned_scale(static_cast<float>(unit * total[c].magnitudes /
+                                                                (values * farthest)))
+                             : static_cast<float>(unit) * params_.scale[c]);
+      }
+      TensorAccess::set_least(input(index), std::move(least));
     }
-    TensorAccess::set_least(input(1), std::move(least));
     return grad;
   }
 
   QParams params_;
   FakeQuantizeOptions options_;
   Buffer<uint8_t> mask_;
+  Learning learning_;
 };
 
 // Inputs x [C, ...] and factors [C].
@@ -222,21 +292,26 @@ Quantized quantize_any(const Tensor& x,
 }
 
 Tensor run(const Tensor& x,
-           const Tensor& scale,
+           Learning learning,
            const QParams& params,
            const FakeQuantizeOptions& options) {
   check_params(x, params, options);
   std::vector<Tensor> inputs{x};
-  if (scale.defined()) inputs.push_back(scale);
+  for (LearnedParameter& parameter : learning.parameters)
+    inputs.push_back(std::exchange(parameter.value, Tensor()));
   Quantized result = quantize_any(x, params, options, options.clamped && needs_gradient(inputs));
-  return record<FakeQuantizeNode>(
-      std::move(result.y), std::move(inputs), params, options, std::move(result.mask));
+  return record<FakeQuantizeNode>(std::move(result.y),
+                                  std::move(inputs),
+                                  params,
+                                  options,
+                                  std::move(result.mask),
+                                  std::move(learning));
 }
 
 }  // namespace
 
 Tensor fake_quantize(const Tensor& x, const QParams& params, const FakeQuantizeOptions& options) {
-  return run(x, Tensor(), params, options);
+  return run(x, {}, params, options);
 }
 
 Tensor fake_quantize_scaled(const Tensor& x,
@@ -292,14 +367,31 @@ void make_positive(Tensor& scale) {
 }
 
 Tensor fake_quantize_learned(const Tensor& x,
+                             const Learning& learning,
+                             const QParams& params,
+                             const FakeQuantizeOptions& options) {
+  for (const LearnedParameter& parameter : learning.parameters) {
+    if (parameter.value.elements() != static_cast<int64_t>(params.scale.size())) {
+      throw ShapeError(where(),
+                       "learned scale ",
+                       parameter.value.shape(),
+                       " for ",
+                       params.scale.size(),
+                       " channels");
+    }
+  }
+  return run(x, learning, params, options);
+}
+
+Tensor fake_quantize_learned(const Tensor& x,
                              const Tensor& scale,
                              const QParams& params,
                              const FakeQuantizeOptions& options) {
-  if (scale.elements() != static_cast<int64_t>(params.scale.size())) {
-    throw ShapeError(
-        where(), "learned scale ", scale.shape(), " for ", params.scale.size(), " channels");
-  }
-  return run(x, scale, params, options);
+  LearnedParameter parameter{
+      .value = scale, .slopes = {}, .units = std::vector<int32_t>(params.scale.size(), 1)};
+  for (const int32_t zero_point : params.zero_point)
+    parameter.slopes.push_back(Lsq().slope(0, {.zero_point = zero_point}, params.type));
+  return fake_quantize_learned(x, Learning{.parameters = {std::move(parameter)}}, params, options);
 }
 
 }  // namespace quantrain::quant

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <vector>
 
 #include "framework/arithmetic/quantize.hpp"
 #include "framework/autograd/tensor.hpp"
@@ -31,6 +32,8 @@ struct FakeQuantizeOptions {
 /// floats if options.codes is false or the type has more than 8 bits.
 /// Gradient: grad_y where the code before the clamp lies in [qmin, qmax], else 0 (clamped
 /// straight-through estimator); docs/quantization.md (4). If options.clamped is false: grad_y.
+/// Signed codes of 1 bit are the signs of x, and the gradient passes everywhere;
+/// docs/quantization.md (27).
 /// Throws: DataError if x has a NaN or an infinity; QuantError if the parameters are not valid, a
 /// multiplier of the requantization is out of range, or options.storage is CodeStorage::kS8 and the
 /// type is unsigned; ShapeError if the parameters do not fit x's channels.
@@ -70,20 +73,51 @@ Tensor fake_quantize_chosen(const Tensor& x,
                             const ChooseParams& choose,
                             const FakeQuantizeOptions& options);
 
-/// fake_quantize with a learned scale (LSQ). The tensor `scale` gets the gradient; it has shape
-/// [1], or [C] along params.axis. The forward pass uses params.scale. The caller sets it to
-/// learned_scale() of the values of `scale`, but raises values that are so small that a quantized
-/// bias would exceed 2^30.
-/// Gradient of `scale`: 1 / sqrt(n * qmax) times the sum over x of
+/// How y = s * (q - zero_point) changes with a parameter of one channel.
+struct LearnedSlope {
+  /// Times (half_even(x / s) - x / s), where x is inside of the range; 0 if it ends at codes.
+  float inside = 0.0f;
+  float below = 0.0f;
+  float above = 0.0f;
+};
+
+/// A parameter on which the scale or the zero point of a fake quantization depends.
+struct LearnedParameter {
+  Tensor value;                        ///< [1], or [C] along params.axis; gets the gradient
+  std::vector<LearnedSlope> slopes{};  ///< of each channel
+  /// Whether the gradient is multiplied by 1 / sqrt(n * qmax), where n is the number of elements of
+  /// one sample that share a parameter: x.elements() / (options.samples * value.elements()).
+  bool normalized = true;
+  /// Of each channel: how many steps s the parameter stands for, or 0. Each backward pass sets the
+  /// least value that an optimizer's step leaves in it: unit mean|x| / max(qmax - zero_point,
+  /// zero_point - qmin), or unit s where x is 0 everywhere. Empty or 0: any value is allowed.
+  std::vector<int32_t> units{};
+};
+
+struct Learning {
+  std::vector<LearnedParameter> parameters{};
+  /// Whether the range ends at the real values of its last codes: x is above where x / s >=
+  /// qmax - zero_point, below where x / s < qmin - zero_point. Else, x is outside where its code
+  /// before the clamp is.   docs/quantization.md (4)
+  bool ends_at_codes = false;
+};
+
+/// fake_quantize with learned parameters. The forward pass uses params, which the caller computes
+/// from the parameters' values.
+/// Gradient of each parameter: the sum over x of grad_y times its slope. x gets grad_y inside, else
+/// 0.   docs/quantization.md (4), (29)
+/// Throws: as fake_quantize; ShapeError unless each parameter has as many elements as params.scale.
+Tensor fake_quantize_learned(const Tensor& x,
+                             const Learning& learning,
+                             const QParams& params,
+                             const FakeQuantizeOptions& options = {});
+
+/// The same for a learned scale alone (LSQ). params.scale is learned_scale() of the values of
+/// `scale`, except that values are raised that are so small that a quantized bias would exceed
+/// 2^30. Gradient of `scale`: 1 / sqrt(n * qmax) times the sum over x of
 ///   grad_y * (half_even(x / s) - x / s)   if the code before the clamp lies in [qmin, qmax],
 ///   grad_y * (qmin - zero_point)          if it is lower,
-///   grad_y * (qmax - zero_point)          if it is higher,
-/// where s = params.scale, and n is the number of elements of one sample that share a scale:
-/// x.elements() / (options.samples * scale.elements()).   docs/quantization.md (4)
-/// Domain of `scale`: the backward pass also sets the least value that an optimizer's step leaves
-/// in it, mean|x| / max(qmax - zero_point, zero_point - qmin). At smaller scales most codes are
-/// saturated and the gradient may vanish. Where x is 0 everywhere, the least value is s.
-/// Throws: as fake_quantize; ShapeError unless scale has as many elements as params.scale.
+///   grad_y * (qmax - zero_point)          if it is higher.
 /// Source: Esser et al. 2020, equations 1 to 3.
 Tensor fake_quantize_learned(const Tensor& x,
                              const Tensor& scale,

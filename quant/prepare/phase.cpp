@@ -30,6 +30,10 @@ std::vector<NamedState> type_constants(const QType& type, bool learned) {
           constant("learned", learned)};
 }
 
+NamedState power_of_two_constant() {
+  return {"power_of_two", IntegerBuffer({1}, {.value = 1}), true};
+}
+
 IntegerBuffer zero_points(int64_t channels, const QType& type) {
   return IntegerBuffer({channels}, {.least = type.qmin(), .most = type.qmax()});
 }

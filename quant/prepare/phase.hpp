@@ -30,6 +30,8 @@ enum class Simulation {
 /// What the numbers of a slot's state mean, as constants. So a state of another type, or of a scale
 /// that is learned where this one is not, cannot be loaded.
 std::vector<NamedState> type_constants(const QType& type, bool learned);
+/// The same for scales that are powers of two; states of others lack it.
+NamedState power_of_two_constant();
 /// Zero points [channels] of this type, at first 0.
 IntegerBuffer zero_points(int64_t channels, const QType& type);
 

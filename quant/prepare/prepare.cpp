@@ -30,7 +30,10 @@ ObserverSpec default_observer(int bits, Purpose purpose) {
 
 FakeQuantizeConfig output_of(const Site& site, const QConfig& config, Purpose purpose) {
   ActivationConfig activation = site.config->activation;
-  if (site.gives_logits) activation.bits = 8;
+  if (site.gives_logits) {
+    activation.bits = 8;
+    activation.first_bits = 0;
+  }
   const ObserverSpec observer = default_observer(activation.bits, purpose);
   FakeQuantizeConfig chosen = activation.fake_quantize(config.simulation, observer);
   chosen.range = site.range;
@@ -144,6 +147,9 @@ void set_types(const Survey& survey, const GivenParams& given, PreparedForm& for
     own.weight->per_channel = params.axis == 0;
     own.weight->scheme = QScheme::kSymmetric;
     own.weight->estimator = Estimator::kClamped;
+    own.weight->function.reset();
+    own.weight->power_of_two = false;
+    own.weight->first_bits = 0;
   }
 }
 

@@ -30,6 +30,8 @@ void write(JsonWriter& json, const FakeQuantizeConfig& config) {
     json.member("signed", config.type.is_signed);
     json.member("scheme", name_of(config.scheme, kSchemes));
     json.member("estimator", name_of(config.estimator, kEstimators));
+    if (config.power_of_two) json.member("power_of_two", true);
+    if (config.first_bits != 0) json.member("first_bits", config.first_bits);
     json.member("simulation", name_of(config.simulation, kSimulations));
     json.member("observer", [&] { write(json, config.observer); });
     if (config.range) json.member("range", std::array{config.range->min, config.range->max});
@@ -75,6 +77,8 @@ FakeQuantizeConfig output_from(JsonValue json, const std::string& where) {
   reader.read("signed", config.type.is_signed);
   reader.read("scheme", config.scheme, kSchemes);
   reader.read("estimator", config.estimator, kEstimators);
+  if (reader.has("power_of_two")) reader.read("power_of_two", config.power_of_two);
+  if (reader.has("first_bits")) reader.read("first_bits", config.first_bits);
   reader.read("simulation", config.simulation, kSimulations);
   config.observer = observer_from(reader.at("observer"), where + ".observer");
   if (reader.has("range")) {

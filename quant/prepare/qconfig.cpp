@@ -30,6 +30,8 @@ void write(JsonWriter& json, const ActivationConfig& a) {
     json.member("scheme", name_of(a.scheme, kSchemes));
     json.member("observer", observer);
     json.member("estimator", name_of(a.estimator, kEstimators));
+    if (a.power_of_two) json.member("power_of_two", true);
+    if (a.first_bits != 0) json.member("first_bits", a.first_bits);
   });
 }
 
@@ -57,6 +59,9 @@ LayerConfig layer_from(JsonValue json, const std::string& where) {
   activation.read("signed", layer.activation.is_signed);
   activation.read("scheme", layer.activation.scheme, kSchemes);
   activation.read("estimator", layer.activation.estimator, kEstimators);
+  if (activation.has("power_of_two"))
+    activation.read("power_of_two", layer.activation.power_of_two);
+  if (activation.has("first_bits")) activation.read("first_bits", layer.activation.first_bits);
   const JsonValue observer = activation.at("observer");
   if (!observer.is_null())
     layer.activation.observer = observer_from(observer, where + ".activation.observer");
@@ -74,16 +79,28 @@ JsonDocument document_of(std::string_view text) {
 }
 
 void check(const LayerConfig& layer, const std::string& where) {
-  const auto check_bits = [&](const char* what, int bits, int most) {
-    if (bits >= kLeastBits && bits <= most) return;
-    throw QuantError(
-        "QConfig", where, ": ", what, " have ", kLeastBits, " to ", most, " bits, got ", bits);
-  };
-  check_bits("weights", layer.weight.bits, kMostBits);
-  if (layer.weight.estimator == Estimator::kLearned && layer.weight.scheme == QScheme::kAffine) {
-    throw QuantError("QConfig", where, ": a learned scale needs symmetric weights");
+  if (const std::string wrong = fault(layer.weight); !wrong.empty())
+    throw QuantError("QConfig", where, ": ", wrong);
+  const int bits = layer.activation.bits;
+  if (bits < kLeastBits || bits > kMostSimulatedBits) {
+    throw QuantError("QConfig",
+                     where,
+                     ": activations have ",
+                     kLeastBits,
+                     " to ",
+                     kMostSimulatedBits,
+                     " bits, got ",
+                     bits);
   }
-  check_bits("activations", layer.activation.bits, kMostSimulatedBits);
+  if (bits == 1 && layer.activation.is_signed)
+    throw QuantError("QConfig", where, ": activations of 1 bit are 0 and 1: they are unsigned");
+  if (const std::string wrong = FewerBits::fault(layer.activation.first_bits, bits); !wrong.empty())
+    throw QuantError("QConfig", where, ": ", wrong);
+  if (const LearnedRange* const learned = learned_range(layer.activation.estimator)) {
+    const std::string wrong =
+        learned->fault({bits, layer.activation.is_signed, false}, layer.activation.scheme);
+    if (!wrong.empty()) throw QuantError("QConfig", where, ": ", wrong);
+  }
   if (layer.activation.observer)
     make_observer(*layer.activation.observer);  // throws if its numbers are out of range
 }
@@ -96,6 +113,8 @@ FakeQuantizeConfig ActivationConfig::fake_quantize(Simulation simulation,
           .scheme = scheme,
           .observer = observer.value_or(unless_said),
           .estimator = estimator,
+          .power_of_two = power_of_two,
+          .first_bits = first_bits,
           .simulation = simulation};
 }
 

@@ -24,6 +24,11 @@ struct ActivationConfig {
   /// docs/quantization.md (14), (26)
   std::optional<ObserverSpec> observer{};
   Estimator estimator = Estimator::kClamped;
+  /// The scale is a power of two, the next one that is not smaller.   docs/quantization.md (30)
+  bool power_of_two = false;
+  /// If not 0: training starts with these bits, more than `bits`, and lower_bits() brings them down
+  /// (quant/methods/gradual_bits.hpp).
+  int first_bits = 0;
 
   /// unless_said: the observer to use if `observer` is empty.
   FakeQuantizeConfig fake_quantize(Simulation simulation, const ObserverSpec& unless_said) const;

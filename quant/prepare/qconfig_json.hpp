@@ -17,9 +17,11 @@ template <class E>
 using Names = std::vector<std::pair<E, const char*>>;
 inline const Names<QScheme> kSchemes = {{QScheme::kAffine, "affine"},
                                         {QScheme::kSymmetric, "symmetric"}};
-inline const Names<Estimator> kEstimators = {{Estimator::kClamped, "clamped"},
-                                             {Estimator::kPlain, "plain"},
-                                             {Estimator::kLearned, "learned"}};
+inline const Names<Estimator> kEstimators = [] {
+  Names<Estimator> names;
+  for (const EstimatorKind& kind : kEstimatorKinds) names.emplace_back(kind.estimator, kind.name);
+  return names;
+}();
 inline const Names<Simulation> kSimulations = {{Simulation::kInteger, "integer"},
                                                {Simulation::kFloat, "float"}};
 

@@ -1,5 +1,6 @@
 #include "quant/prepare/quantize_values.hpp"
 
+#include <atomic>
 #include <cmath>
 #include <exception>
 #include <mutex>
@@ -44,6 +45,29 @@ kernels::QuantizeF32 kernel_params(const Codes& codes, size_t channel) {
           .offset = codes.offset()};
 }
 
+// The signs of x * factors.   docs/quantization.md (27)
+Quantized quantize_signs(const Tensor& x, const Tensor& factors, const QParams& params) {
+  const int64_t n = x.elements();
+  const auto codes = empty_codes(n, params, CodeStorage::kS8);
+  const Floats floats = x.floats();
+  const float* const values = floats.data();
+  const float* const factor = factors.defined() ? factors.data() : nullptr;
+  const int64_t inner = factor == nullptr || n == 0 ? 1 : n / factors.elements();
+  auto* const to = reinterpret_cast<int8_t*>(codes->bytes.data());
+  std::atomic<bool> finite = true;
+  parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
+    bool all = true;
+    for (int64_t i = begin; i < end; ++i) {
+      const float value = factor == nullptr ? values[i] : values[i] * factor[i / inner];
+      all = all && std::isfinite(value);
+      to[i] = static_cast<int8_t>(sign_code(value));
+    }
+    if (!all) finite = false;
+  });
+  if (!finite) refuse_values();
+  return {Tensor::from_codes(x.shape(), codes), {}};
+}
+
 }  // namespace
 
 Quantized quantize_floats(const Tensor& x,
@@ -51,6 +75,7 @@ Quantized quantize_floats(const Tensor& x,
                           const QParams& params,
                           CodeStorage storage,
                           bool want_mask) {
+  if (params.type.is_sign()) return quantize_signs(x, factors, params);
   const int64_t n = x.elements();
   Channels channels(x.shape(), params);
   if (factors.defined() && n > 0) channels = {factors.elements(), n / factors.elements()};

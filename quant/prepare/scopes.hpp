@@ -78,7 +78,8 @@ class SlotScope {
   ScopeStack<Phased*, Kind, SlotScope> before_;
 };
 
-/// While it lives, the network computes in float, as if it were not prepared.
+/// While it lives, the network computes in float, as if it were not prepared; but weights pass
+/// their weight functions.
 class FloatMode : SlotScope {
  public:
   [[nodiscard]] explicit FloatMode(Module& net) : SlotScope(net, Kind::kFloat) {}

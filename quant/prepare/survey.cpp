@@ -258,7 +258,8 @@ void Survey::check_weights(const Site& site) {
   const WeightConfig& config = site.config->weight;
   // Affine weights exist in simulation only.
   if (config.scheme != QScheme::kSymmetric) return;
-  const QType type{.bits = config.bits, .is_signed = true, .narrow = config.narrow};
+  const QType type{
+      .bits = std::max(config.bits, config.first_bits), .is_signed = true, .narrow = config.narrow};
   const int64_t longest = longest_reduction(type);
   const int64_t length = weight.elements() / weight.dim(0);
   if (length > longest) {
