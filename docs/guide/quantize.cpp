@@ -4,6 +4,7 @@
 
 #include "framework/core/error.hpp"
 #include "framework/core/file.hpp"
+#include "layers/training/fit.hpp"
 #include "quant/analysis/parity.hpp"
 #include "quant/analysis/ranges.hpp"
 #include "quant/export/c99/export_c99.hpp"
@@ -54,6 +55,33 @@ quant::IntegerModel train_quantized(const Dataset& training_set, const Dataset& 
   return model;
 }
 
+/// Ternary weights, and activations of 4 bits, with the float network as the teacher.
+void train_ternary(const Dataset& training_set, const Dataset& test_set) {
+  Sequential net = make_network(), teacher = make_network();
+  load(net, "float.safetensors");
+  load(teacher, "float.safetensors");
+  teacher.eval();
+  quant::QConfig config = quant::QConfig::bits(2, 4);
+  quant::LayerConfig wide = config.model;
+  wide.weight.bits = 8;
+  config.layers["0"] = config.layers["10"] = wide;
+  config.model.weight.function = quant::Ternary{};
+  config.model.activation.estimator = quant::Estimator::kPact;
+  quant::prepare_qat(net, test_set.batch(0, 1).input, config);
+  Adam optimizer(net.parameters(), {.learning_rate = 2e-3f, .weight_decay = 1e-4f});
+  DataLoader batches(training_set, {.batch = 32, .shuffle = true, .augment = random_shift(1)});
+  const auto loss = [&](Batch& batch) {
+    const Tensor wanted = [&] {
+      const NoGrad no_grad;
+      return teacher(batch.input);
+    }();
+    return distillation_loss(net(batch.input), wanted, 4.0f);
+  };
+  const Schedule schedule = cosine_schedule(4e-3f, {.steps = 4 * batches.batches()});
+  fit(net, optimizer, batches, loss, {.epochs = 4, .schedule = schedule});
+  std::cout << "accuracy with ternary weights: " << accuracy(net, test_set) << '\n';
+}
+
 /// Saves an image as raw bytes, for the programs on devices.
 void save_image(const Dataset& images, int64_t i) {
   const std::span<const uint8_t> parts[] = {images.image(i)};
@@ -64,6 +92,7 @@ void save_image(const Dataset& images, int64_t i) {
 int main() try {
   const Dataset training_set = shapes(3000, 1), test_set = shapes(500, 2);
   quantize_after_training(training_set, test_set);
+  train_ternary(training_set, test_set);
   const quant::IntegerModel model = train_quantized(training_set, test_set);
   model.save("model.safetensors", {{"classes", "frame, cross, saltire, block"}});
   save_image(test_set, 0);

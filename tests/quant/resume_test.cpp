@@ -6,6 +6,8 @@
 #include "framework/optim/adam.hpp"
 #include "layers/state.hpp"
 #include "layers/training/fit.hpp"
+#include "quant/methods/gradual_bits.hpp"
+#include "quant/methods/oscillation.hpp"
 #include "quant/prepare/prepare.hpp"
 #include "quant/prepare/scopes.hpp"
 #include "tests/catch.hpp"
@@ -47,16 +49,25 @@ Sequential dropped_net() {
                     Linear{144, 4}};
 }
 
+/// What is trained: methods have state of their own in slots and in the run.
+enum class Trained { kFloat, kQuantized, kMethods };
+
 /// Trains for three epochs. Kills the process after step `last`, or never if it is 0. Returns a
 /// string that holds the best epoch, the bytes of each epoch's loss, and the bytes of the final
 /// states of the network and the optimizer.
-std::string run(const std::string& folder, int64_t last, bool quantized, int threads) {
+std::string run(const std::string& folder, int64_t last, Trained kind, int threads) {
+  const bool quantized = kind != Trained::kFloat;
   set_threads(threads);
   manual_seed(4);
   Sequential net = dropped_net();
   if (quantized) {
     QConfig config = QConfig::bits(4, 4);
     config.model.activation.estimator = Estimator::kLearned;
+    if (kind == Trained::kMethods) {
+      config.model.activation.estimator = Estimator::kLearnedOffset;
+      config.model.weight.estimator = Estimator::kLearned;
+      config.model.weight.first_bits = config.model.activation.first_bits = 6;
+    }
     prepare_qat(net, some_images().batch(0, 8).input, config);
   }
   Adam optimizer(net.parameters(), {.learning_rate = 0.01f});
@@ -69,20 +80,26 @@ std::string run(const std::string& folder, int64_t last, bool quantized, int thr
       sum += static_cast<double>(x);
     return Metrics{{"sum", sum}};
   };
+  std::optional<OscillationFreezing> freezing;
+  if (kind == Trained::kMethods)
+    freezing.emplace(net, OscillationOptions{.threshold = 0.1f, .momentum = 0.3f});
   FitOptions options{.epochs = kEpochs,
                      .schedule = cosine_schedule(0.01f, {.steps = kSteps}),
                      .evaluate = accuracy,
                      .after_step =
                          [&](int64_t step, float) {
+                           if (freezing) freezing->step();
                            if (step == last) std::raise(SIGKILL);
                          },
                      .early_stopping = {.metric = "sum", .smaller_is_better = false}};
   if (quantized) {
     options.begin_epoch = [&](int64_t epoch) {
+      if (kind == Trained::kMethods) lower_bits(net, epoch);
       if (epoch == 1) freeze_batch_norms(net);
       if (epoch == 2) freeze(net);
     };
   }
+  if (freezing) options.also = freezing->state();
   if (!folder.empty()) options.checkpoints = {.folder = folder, .every = 2, .resume = true};
   const FitResult result = fit(net, optimizer, loader, loss, options);
   std::string all = std::to_string(result.best_epoch.value_or(-1));
@@ -95,35 +112,36 @@ std::string run(const std::string& folder, int64_t last, bool quantized, int thr
   };
   add(state(net));
   add(optimizer.state());
+  add(options.also);
   return all;
 }
 
 }  // namespace
 
 TEST_CASE("a run killed after any step and resumed ends with the same bits", "[quant][resume]") {
-  for (const bool quantized : {false, true}) {
-    CAPTURE(quantized);
-    const Child whole = in_child([&] { return run("", 0, quantized, 1); });
+  for (const Trained kind : {Trained::kFloat, Trained::kQuantized, Trained::kMethods}) {
+    CAPTURE(kind);
+    const Child whole = in_child([&] { return run("", 0, kind, 1); });
     REQUIRE(whole.text.size() > 1000);
     for (int64_t last = 1; last <= kSteps; last += quantrain::test::kSanitized ? 3 : 1) {
       CAPTURE(last);
       const TemporaryFolder folder;
-      CHECK(in_child([&] { return run(folder.path(), last, quantized, 1); }).signal == SIGKILL);
+      CHECK(in_child([&] { return run(folder.path(), last, kind, 1); }).signal == SIGKILL);
       // The resumed run is killed, too, unless fewer than four steps are left.
       const int64_t again = last + 4 <= kSteps ? last + 4 : 0;
-      in_child([&] { return run(folder.path(), again, quantized, 1); });
-      const Child resumed = in_child([&] { return run(folder.path(), 0, quantized, 1); });
+      in_child([&] { return run(folder.path(), again, kind, 1); });
+      const Child resumed = in_child([&] { return run(folder.path(), 0, kind, 1); });
       CHECK((resumed.text == whole.text));
       // The run has ended, so it trains no further.
-      CHECK((in_child([&] { return run(folder.path(), 0, quantized, 1); }).text == whole.text));
+      CHECK((in_child([&] { return run(folder.path(), 0, kind, 1); }).text == whole.text));
     }
   }
 }
 
 TEST_CASE("a checkpoint of a float network is refused by a prepared one", "[quant][resume]") {
   const TemporaryFolder folder;
-  in_child([&] { return run(folder.path(), 3, false, 1); });
-  const Child child = in_child([&] { return run(folder.path(), 0, true, 1); });
+  in_child([&] { return run(folder.path(), 3, Trained::kFloat, 1); });
+  const Child child = in_child([&] { return run(folder.path(), 0, Trained::kQuantized, 1); });
   CHECK(child.text.find("step-000000000002.safetensors: lacks \"net.") != std::string::npos);
 }
 

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "layers/module.hpp"
+
+namespace quantrain::quant {
+
+/// Lowers the bits of a prepared network's weights and activations whose configuration has
+/// first_bits: to first_bits - by, but not below the configured bits, and never up. Parameters that
+/// were given keep their bits. The bits are saved with the state, and a network converts with the
+/// bits that it has.   docs/quantization.md (30)
+/// Throws: GraphError if the network is not prepared; QuantError if nothing in it has first_bits.
+void lower_bits(Module& net, int64_t by);
+
+/// For FitOptions::begin_epoch: lowers the bits by one before every `epochs`-th epoch, so that the
+/// last bits are reached after epochs * (first_bits - bits) epochs.
+///   fit(net, optimizer, loader, loss, {.epochs = 12, .begin_epoch = quant::gradual_bits(net, 2)});
+/// The network must outlive the result.
+/// Throws: as lower_bits(); DataError if epochs is below 1.
+std::function<void(int64_t epoch)> gradual_bits(Module& net, int64_t epochs = 1);
+
+}  // namespace quantrain::quant
