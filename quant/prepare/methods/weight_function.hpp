@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include "quant/prepare/methods/binary.hpp"
 #include "quant/prepare/methods/dorefa.hpp"
 #include "quant/prepare/methods/ternary.hpp"
 
@@ -17,7 +18,7 @@ namespace quantrain::quant {
 ///   Tensor operator()(const Tensor& w, bool per_channel), with its gradient.
 /// The variant lists all kinds; names, JSON and validation follow from this list. States of
 /// networks store the position of a kind, so a new one comes last. docs/quantization.md (28)
-using WeightFunction = std::variant<Ternary, DoReFa>;
+using WeightFunction = std::variant<Ternary, DoReFa, Binary>;
 
 /// The name of a kind, such as "ternary".
 std::string_view kind(const WeightFunction& function);

@@ -38,9 +38,9 @@ using test::random_images;
 // The gradient of DoReFa sums a row in double, but tanh is computed in float32.
 constexpr quantrain::test::Tolerance kSum{4e-6, 2e-5};
 
-/// 2-bit weights, which fit every function.
+/// The fewest bits that fit the function.
 QConfig config_with(const WeightFunction& function) {
-  QConfig config = QConfig::bits(2, 4);
+  QConfig config = QConfig::bits(std::holds_alternative<Binary>(function) ? 1 : 2, 4);
   config.model.weight.function = function;
   return config;
 }
@@ -204,7 +204,7 @@ TEST_CASE("weight functions that do not fit are refused", "[quant][methods]") {
   std::string text = compact(config_with(Ternary{}));
   text.replace(text.find("ternary"), 7, "octonary");
   QUANTRAIN_CHECK_ERROR(
-      QConfig::from_json(text), QuantError, "no kind \"octonary\"; known: ternary, dorefa");
+      QConfig::from_json(text), QuantError, "no kind \"octonary\"; known: ternary, dorefa, binary");
   text = compact(config_with(Ternary{}));
   text.replace(text.find("threshold"), 9, "threshhold");
   QUANTRAIN_CHECK_ERROR(QConfig::from_json(text), QuantError, "function: lacks \"threshold\"");
