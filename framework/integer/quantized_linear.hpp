@@ -36,8 +36,8 @@ struct QuantizedLinear {
   int32_t input_zero_point(size_t) const { return product.zero_x; }
   int32_t output_zero_point() const { return product.output_zero_point(); }
   std::optional<CodeClamp> output_codes(const QParams&) const { return product.output_codes(); }
-  /// The shape of the weights, as a convolution's.
-  kernels::Conv2dShape weights() const { return {.c = inputs, .o = outputs}; }
+  /// The shape of the weights, as a convolution's of `rows` images of one pixel.
+  kernels::Conv2dShape weights() const { return {.n = rows, .c = inputs, .o = outputs}; }
   int64_t prepared_bytes() const { return product.prepared_bytes(weights()); }
   int64_t scratch_bytes(int64_t n) const {
     return kernels::gemm_scratch(n * rows, outputs, inputs, product.bits());

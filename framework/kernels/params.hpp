@@ -231,6 +231,7 @@ struct ProductNeeds {
   /// The weights exceed the caches, and most of the time goes by reading them: kHalves and
   /// kQuarters are possible.
   bool large = false;
+  int64_t rows = 1;  ///< the rows that a call multiplies at least, if large
 };
 
 /// The most outputs of a panel.

@@ -35,8 +35,9 @@ class PackedWeightsS8 {
   PackedWeightsS8() = default;
   /// Linear: w [o, k].
   PackedWeightsS8(int64_t o, int64_t k, const int8_t* w, ProductBits bits = {});
-  /// Convolution. Of `shape`, only the shape of the weights and the number of groups matter, and
-  /// whether the image is a single pixel.
+  /// Convolution. Of `shape`, only the shape of the weights and the number of groups matter. For
+  /// weights that are kept, whether the image is a single pixel without padding matters, too, and
+  /// then n, the number of rows of a call for one sample.
   PackedWeightsS8(const Conv2dShape& shape, const int8_t* w, ProductBits bits = {});
 
   ProductBits bits() const { return bits_; }

@@ -91,7 +91,8 @@ PackedWeightsS8::PackedWeightsS8(const Conv2dShape& shape, const int8_t* w, Prod
 // Whether products of few rows wait for weights, because the cache does not hold them.
 bool PackedWeightsS8::is_large() const {
   return bits_.kept && shape_.kh == 1 && shape_.kw == 1 && shape_.groups == 1 && shape_.h == 1 &&
-         shape_.w == 1 && shape_.weight_elements() > kLargeWeights;
+         shape_.w == 1 && shape_.padded_h() == 1 && shape_.padded_w() == 1 &&
+         shape_.weight_elements() > kLargeWeights;
 }
 
 void PackedWeightsS8::lay_out() {
@@ -100,8 +101,10 @@ void PackedWeightsS8::lay_out() {
   ProductNeeds needs{.outputs = outputs, .terms = length_};
   if (!depthwise_) {
     needs.weight_bits = bits_.weights;
-    needs.binary = bits_.binary && shape_.groups == 1;
+    // Each tap takes whole bytes. With very few channels, most of their bits would be empty.
+    needs.binary = bits_.binary && shape_.groups == 1 && 4 * bit_bytes(shape_.c) <= shape_.c;
     needs.large = is_large();
+    needs.rows = shape_.n;
   }
   integer_table(isa_).panel_layout_u8s8(needs, &layout_);
   entries_ = shape_.o;

@@ -159,12 +159,12 @@ QUANTRAIN_ONE_COPY int32_t count_row(const DotU8S8& p, const uint8_t* x) {
   return ones;
 }
 
-/// The sum of x - offset over a row of one segment.
+/// The sum of x - offset over a row of at most one segment, modulo 2^32.
 template <class Arch>
-QUANTRAIN_ONE_COPY int32_t sum_row(const DotU8S8& p, const uint8_t* x) {
+QUANTRAIN_ONE_COPY uint32_t sum_row(const DotU8S8& p, const uint8_t* x) {
   using I = Ints<Arch>;
   constexpr int64_t kBytes = 4 * I::kLanes;
-  const int64_t length = 4 * p.quads;
+  const int64_t length = p.segments * 4 * p.quads;
   typename I::Int sums = I::zero();
   int64_t j = 0;
   for (; j + kBytes <= length; j += kBytes) {
@@ -175,9 +175,9 @@ QUANTRAIN_ONE_COPY int32_t sum_row(const DotU8S8& p, const uint8_t* x) {
   }
   int32_t lanes[I::kLanes];
   I::store(lanes, sums);
-  int32_t sum = 0;
-  for (int i = 0; i < I::kLanes; ++i) sum += lanes[i];
-  for (; j < length; ++j) sum += x[j] - p.layout.offset;
+  uint32_t sum = 0;
+  for (int i = 0; i < I::kLanes; ++i) sum += static_cast<uint32_t>(lanes[i]);
+  for (; j < length; ++j) sum += static_cast<uint32_t>(x[j] - p.layout.offset);
   return sum;
 }
 
@@ -211,8 +211,9 @@ void few_panels(const DotU8S8& p) {
   int32_t row_start[kMostDotRows];
   if constexpr (kFew != FewBits::kNarrow) {
     for (int64_t row = 0; row < p.rows; ++row) {
-      row_start[row] =
-          kBits ? -count_row<Arch>(p, p.x[row]) : -p.layout.raised() * sum_row<Arch>(p, p.x[row]);
+      const auto raised = static_cast<uint32_t>(-p.layout.raised());
+      row_start[row] = kBits ? -count_row<Arch>(p, p.x[row])
+                             : static_cast<int32_t>(raised * sum_row<Arch>(p, p.x[row]));
     }
   }
   const int8_t* w = p.w;

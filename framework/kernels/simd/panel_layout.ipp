@@ -6,6 +6,10 @@
 // Chooses the layout of the weights of a product of bytes.
 namespace quantrain::kernels::simd {
 
+/// Where dot products of bytes are one instruction, products of this many rows are no slower with
+/// bytes than with fields, which every tile of rows takes apart again.
+inline constexpr int64_t kRowsOfBytes = 24;
+
 /// In which form dot_u8s8 takes the weights. Inlined, like the next function, because files of two
 /// instruction sets may call it for the same architecture (Ints::Few).
 template <class Arch>
@@ -14,7 +18,8 @@ inline QUANTRAIN_INLINE FewBits few_bits(const ProductNeeds& needs) {
   using Few = Ints<typename I::Few>;
   if constexpr (Few::kFewPanel > 0) {
     if (needs.binary && needs.terms >= I::kFewestBits && Few::counts_bits()) return FewBits::kBits;
-    if (I::kFields && needs.large && needs.outputs >= Few::kFewPanel * Few::kLanes) {
+    const bool fields = I::kFields && (I::kPairs || needs.rows < kRowsOfBytes);
+    if (fields && needs.large && needs.outputs >= Few::kFewPanel * Few::kLanes) {
       if (needs.weight_bits <= 2) return FewBits::kQuarters;
       if (needs.weight_bits <= 4) return FewBits::kHalves;
     }

@@ -129,6 +129,69 @@ TEST_CASE("large linear layers with few bits are exact on every instruction set"
   }
 }
 
+// 2^21 + 2048 weights. The windows of most outputs lie beside the image.
+TEST_CASE("a padded convolution of one pixel with large weights is exact on every instruction set",
+          "[kernels][integer][few_bits]") {
+  Random random(5);
+  const Conv2dShape shape{.h = 1, .w = 1, .c = 2048, .o = 1025, .pad_h = 1, .pad_w = 1};
+  const Multipliers multipliers(shape.o, false, random);
+  for (const int bits : {4, 2}) {
+    Convolution conv = with_bits(Convolution(shape, random), {bits}, random);
+    for (const int32_t zero_x : {0, 128, 77}) {
+      conv.zero_x = zero_x;
+      const std::vector<int32_t> sums = conv.sums();
+      for_each_isa([&] { check_convolution(conv, sums, multipliers, {bits, false, true}); });
+    }
+  }
+}
+
+TEST_CASE("a sum of no segments is its start value on every instruction set",
+          "[kernels][integer][few_bits]") {
+  const Conv2dShape shape = linear_shape(1, 2048, 1025);
+  const std::vector<int8_t> weights(at(shape.weight_elements()), 1);
+  const std::vector<int32_t> start(at(shape.o + kWidestPanel), 5);
+  const std::vector<uint8_t> row(at(shape.c), 255);
+  const uint8_t* const x = row.data();
+  for (const ProductBits bits : {ProductBits{4, false, true}, {2, false, true}, {6}, {8}}) {
+    for_each_isa([&] {
+      const PackedWeightsS8 w(shape, weights.data(), bits);
+      std::vector<int32_t> acc(at(shape.o), -1);
+      DotU8S8 p{};
+      p.rows = 1;
+      p.outputs = shape.o;
+      p.quads = w.quads();
+      p.x = &x;
+      p.w = w.data();
+      p.panel = w.panel_bytes();
+      p.layout = w.layout();
+      p.start = start.data();
+      p.acc = acc.data();
+      p.stride = shape.o;
+      integer_table().dot_u8s8(p);
+      CHECK(acc == std::vector<int32_t>(at(shape.o), 5));
+    });
+  }
+}
+
+TEST_CASE("layouts of fewer bits are chosen where they pay", "[kernels][integer][few_bits]") {
+  const auto few = [](const Conv2dShape& shape, ProductBits bits) {
+    return PackedWeightsS8::planned(shape, bits).layout().few;
+  };
+  for_each_isa([&] {
+    // Where dot products of bytes are one instruction, many rows take bytes.
+    const ProductBits four{4, false, true};
+    const bool one_instruction = !PackedWeightsS8::planned({.c = 64, .o = 64}).layout().pairs;
+    const FewBits one = few(linear_shape(1, 2048, 1025), four);
+    CHECK(few(linear_shape(23, 2048, 1025), four) == one);
+    CHECK(few(linear_shape(24, 2048, 1025), four) == (one_instruction ? FewBits::kNone : one));
+    // A byte of bits for each tap of one channel is no smaller than a byte for each weight.
+    CHECK(few({.w = 200, .c = 1, .o = 64, .kw = 160}, kBinary) != FewBits::kBits);
+    CHECK(few({.w = 200, .c = 3, .o = 64, .kw = 160}, kBinary) != FewBits::kBits);
+    CHECK(few({.w = 200, .c = 4, .o = 64, .kw = 160}, kBinary) ==
+          few(linear_shape(1, 640, 64), kBinary));
+  });
+}
+
 TEST_CASE("products of bits plan scratch memory for the packed codes",
           "[kernels][integer][few_bits]") {
   for_each_isa([] {
