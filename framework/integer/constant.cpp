@@ -89,7 +89,10 @@ std::shared_ptr<const kernels::PackedWeightsS8> Constant::panels(const kernels::
   const auto* const panels = std::get_if<Panels>(&stored_);
   if (panels != nullptr && kernels::same_weights((*panels)->shape(), shape) &&
       (*panels)->bits().binary == binary) {
-    return *panels;
+    // The same weights may have another form for another image.
+    using kernels::PackedWeightsS8;
+    const kernels::FewBits few = (*panels)->layout().few;
+    if (few == PackedWeightsS8::planned(shape, (*panels)->bits()).layout().few) return *panels;
   }
   const SharedArray<int8_t> plain = codes();
   const kernels::ProductBits bits{.weights = bits_, .binary = binary};

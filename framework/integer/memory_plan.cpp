@@ -122,13 +122,16 @@ void check_memory(const Program& program, int64_t limit, std::string_view where)
   std::set<PanelKey> shared;
   for (const Step& step : program.steps) {
     places = std::max(places, end(step.output));
-    prepared += prepared_bytes(step.operation);
     int64_t scratch = scratch_bytes(step.operation, 1);
     if (const QuantizedProduct* const p = product(step.operation)) {
       // Steps share panels. While new ones are made, the weights are also plain bytes.
-      if (!shared.insert(panel_key(step.operation)).second)
-        prepared -= kernels::PackedWeightsS8::bytes(weights_shape(step.operation));
+      const kernels::Conv2dShape shape = weights_shape(step.operation);
+      prepared += kernels::ProductParams::bytes(shape, p->output.has_value());
+      if (shared.insert(panel_key(step.operation)).second)
+        prepared += kernels::PackedWeightsS8::bytes(shape, p->bits());
       scratch = std::max(scratch, p->weight.size());
+    } else {
+      prepared += prepared_bytes(step.operation);
     }
     check(program.value(step.output), places + prepared + scratch);
   }

@@ -66,9 +66,10 @@ kernels::Conv2dShape weights_shape(const Operation& op) {
 }
 
 PanelKey panel_key(const Operation& op) {
-  const Constant& weight = product(op)->weight;
+  const QuantizedProduct& p = *product(op);
   const kernels::Conv2dShape s = weights_shape(op);
-  return {weight.id(), s.c, s.o, s.kh, s.kw, s.groups, product(op)->is_binary()};
+  const auto few = kernels::PackedWeightsS8::planned(s, p.bits()).layout().few;
+  return {p.weight.id(), s.c, s.o, s.kh, s.kw, s.groups, p.is_binary(), few};
 }
 
 bool gives_accumulators(const Operation& op) {

@@ -102,14 +102,14 @@ void validate(const Operation& op, std::string_view where, OverflowCheck& overfl
 const QuantizedProduct* product(const Operation& op);
 const QuantizedProduct* product(const Operation&& op) = delete;
 QuantizedProduct* product(Operation& op);
-/// The shape of a product's weights, as a convolution's. Of the shape, only the weights and groups
-/// have a meaning.
+/// The shape of a product's weights, as a convolution's, for kernels::PackedWeightsS8.
 kernels::Conv2dShape weights_shape(const Operation& op);
 /// What the panels of a product's weights depend on. Products with equal keys can share panels.
 struct PanelKey {
   Constant::Id id{};
   int64_t c = 0, o = 0, kh = 0, kw = 0, groups = 0;
   bool binary = false;
+  kernels::FewBits few = kernels::FewBits::kNone;
 
   friend auto operator<=>(const PanelKey&, const PanelKey&) = default;
 };

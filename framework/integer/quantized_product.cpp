@@ -171,8 +171,8 @@ void check_weight_bits(int64_t bits, std::string_view where) {
 namespace {
 
 void check_codes(const Constant& weight, std::string_view where) {
-  if (weight.surely_fits()) return;
   const int bits = weight.bits();
+  if (weight.surely_fits() || bits == 8) return;
   const int limit = 1 << (bits - 1);
   weight.each(0, weight.size(), [&](std::span<const int8_t> codes) {
     for (const int8_t code : codes) {
@@ -185,14 +185,23 @@ void check_codes(const Constant& weight, std::string_view where) {
 }  // namespace
 
 void OverflowCheck::operator()(const QuantizedProduct& p, int64_t outputs, std::string_view where) {
-  const auto [known, is_new] = largest_.try_emplace({p.weight.id(), outputs}, 0);
+  const Constant::Id id = p.weight.id();
+  const auto same_weights = largest_.lower_bound({id, 0});
+  const bool read_before =
+      same_weights != largest_.end() && std::get<Constant::Id>(same_weights->first) == id;
+  const auto [known, is_new] = largest_.try_emplace({id, outputs}, 0);
   if (!is_new) {
     int64_t bias = 0;
     for (const int32_t b : p.bias) bias = std::max(bias, std::abs(int64_t{b}));
     if (bias + 2 * kLargestDifference * known->second < kAccumulatorLimit) return;
+  }
+  if (read_before) {
     left_ -= p.weight.size();
-    if (left_ < 0)
-      throw QuantError(where, "its sums or biases are near the limit, and it shares its weights");
+    if (left_ < 0) {
+      throw QuantError(where,
+                       "it shares its weights, and too many shared weights have other numbers of "
+                       "outputs, or sums or biases near the limit");
+    }
   }
   for (int64_t o = 0; o < outputs; ++o) {
     const WeightSums sums = channel_sums(p, outputs, o);

@@ -103,7 +103,8 @@ int64_t accumulator_bound(const QuantizedProduct& product, int64_t outputs);
 /// Throws: QuantError naming `where` unless bits is in [kLeastBits, kMostBits].
 void check_weight_bits(int64_t bits, std::string_view where);
 /// Proves that no accumulator of a product can overflow. Products that share weights are proved
-/// without reading the weights again, unless their sums or biases are near the limit.
+/// without reading the weights again, unless their numbers of outputs differ, or their sums or
+/// biases are near the limit.
 class OverflowCheck {
  public:
   /// The shape of the product's weights must be valid.

@@ -186,6 +186,8 @@ class Constants:
         require(type(entries) is list and len(entries) <= 2 * MOST_STEPS, "constants")
         self.constants = [self.read(entry, "constants.%d" % k, tensors) for k, entry in enumerate(entries)]
         self.used = set()
+        self.largest = {}  # the largest sum of weights of one sign, by constant and number of outputs
+        self.left = 1 << 26  # weights of shared constants that may be read again
 
     @staticmethod
     def read(entry, name, tensors):
@@ -206,6 +208,16 @@ class Constants:
         require((bits <= 8) == narrow, "a constant of other bits")
         self.used.add(position)
         return bits, integers
+
+    def count_readings(self, position, outputs, bias, largest):
+        """Refuses products that share weights if a proof of (7) would read too many weights again."""
+        known = self.largest.get((position, outputs))
+        if known is not None and np.abs(bias).max() + 510 * known < 1 << 31:
+            return
+        if any(at == position for at, _ in self.largest):
+            self.left -= self.constants[position][1].size
+            require(self.left >= 0, "weights that too many products share")
+        self.largest[position, outputs] = largest
 
 
 def read_codes(json_codes):
@@ -277,10 +289,12 @@ def read_product(op, position, tensors, constants, outputs, length):
     if "weights" in op:
         w = read_early_weights(op, position, tensors)
     else:
-        _, w = constants.take(op["weight"], narrow=True)
+        position_w = op["weight"]
+        _, w = constants.take(position_w, narrow=True)
     require(w.size == outputs * length, "%d weights for %d outputs of %d" % (w.size, outputs, length))
     op["weight"] = w.reshape(outputs, length)
     op["zero_x"] = whole(op["zero_x"], 0, 255)
+    require(whole(op.get("x_bits", 8)) in (1, 8), "x_bits")
     if "bias" in op:
         _, bias = constants.take(op["bias"], narrow=False)
     else:
@@ -291,6 +305,8 @@ def read_product(op, position, tensors, constants, outputs, length):
     negative = np.maximum(-op["weight"], 0).sum(axis=1)
     bound = np.abs(op["bias"] - op["zero_x"] * (positive - negative)) + 255 * np.maximum(positive, negative)
     require(bound.max() < 1 << 31, "an accumulator could overflow")
+    if "weights" not in op:
+        constants.count_readings(position_w, outputs, op["bias"], max(positive.max(), negative.max()))
     if "output" in op:
         output = members(op["output"], ("y",))
         op["y"] = read_y(output["y"])
@@ -471,12 +487,15 @@ def check_step(step, values, written):
         if values[step["inputs"][0]].get("codes") == y.get("codes"):
             zeros, zero_y = [None], None
     require(len(step["inputs"]) == len(step["sizes"]), "number of inputs")
+    one_bit = step["op"].get("x_bits") == 1
     for id, size, zero in zip(step["inputs"], step["sizes"], zeros):
         require(id in written, "reads what nothing wrote")
         x = values[id]
         require("codes" in x, "reads accumulators")
         require(x["size"] == size, "elements of an input")
         require(zero is None or zero == x["codes"]["zero"], "zero point of an input")
+        bits = x["codes"]["bits"]
+        require(not one_bit or (bits == 1 and not x["codes"]["signed"]), "x_bits of 1 for codes of %d bits" % bits)
     require(y["size"] == step["y_size"], "elements of the output")
     require(("scale" in y) == step["accumulators"], "codes or accumulators")
     require(step["output"] not in written, "written twice")

@@ -258,6 +258,7 @@ void save_all(const std::string& folder) {
   save("uneven", IntegerModel(uneven()), folder);
   save("pooled", IntegerModel(pooled()), folder);
   save("shared", IntegerModel(shared()), folder);
+  save("binary", IntegerModel(binary(1)), folder);
   save("features", IntegerModel(with_features()), folder);
   save("mlp", IntegerModel(mlp()), folder);
   save("concat", IntegerModel(wide_concat(5)), folder);

@@ -3,6 +3,7 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "framework/core/error.hpp"
@@ -11,6 +12,7 @@
 #include "tests/catch.hpp"
 #include "tests/framework/integer/programs.hpp"
 #include "tests/framework/integer/saved_program.hpp"
+#include "tests/framework/kernels/integer_testing.hpp"
 
 namespace quantrain::integer {
 namespace {
@@ -26,14 +28,18 @@ using namespace test::every;
 
 /// A chain of linear layers with the same weights and biases, like the unrolled steps of a
 /// recurrent network. Each layer has its own arrays.
-Program unrolled(int steps, int64_t size, int bits, bool same = true) {
+Program unrolled(int steps, int64_t size, int bits, bool same = true, const QParams& params = kX) {
   Builder b;
-  int x = b.input({size}, kX);
+  int x = b.input({size}, params);
   for (int i = 0; i < steps; ++i) {
-    const RandomProduct p({.outputs = size, .length = size, .x = kX, .weight_bits = bits},
-                          same ? 1 : static_cast<uint64_t>(i));
-    x = b.codes(
-        "step" + std::to_string(i), QuantizedLinear{1, size, size, p.behind(kX)}, {x}, {size}, kX);
+    RandomProduct p({.outputs = size, .length = size, .x = params, .weight_bits = bits},
+                    same ? 1 : static_cast<uint64_t>(i));
+    p.product.x_bits = params.type.bits == 1 ? 1 : 8;
+    x = b.codes("step" + std::to_string(i),
+                QuantizedLinear{1, size, size, p.behind(params)},
+                {x},
+                {size},
+                params);
   }
   b.program.outputs = {x};
   return b.program;
@@ -138,6 +144,55 @@ TEST_CASE("the steps of a model share the panels of equal weights", "[integer][c
                          15 * kernels::ProductParams::bytes({.c = 20, .o = 20}, true);
   CHECK_NOTHROW(check_memory(load_program(SavedProgram(program).path()), shared + 4096));
   CHECK_THROWS_AS(check_memory(program, shared + 4096), DataError);
+}
+
+TEST_CASE("the limit of memory counts shared panels once, on every instruction set",
+          "[integer][constants]") {
+  const std::tuple<int, QParams> cases[] = {{1, test::kBit}, {1, kX}, {2, kX}, {4, kX}, {8, kX}};
+  for (const auto& [bits, params] : cases) {
+    const Program program =
+        load_program(SavedProgram(unrolled(16, 160, bits, true, params)).path());
+    quantrain::test::for_each_isa([&] {
+      CAPTURE(bits, params.type.bits, isa_name(chosen_isa()));
+      // While the panels are made, the weights are plain bytes.
+      const int64_t taken =
+          plan_memory(program).sample_bytes + prepared_bytes(program.steps[0].operation) +
+          15 * kernels::ProductParams::bytes({.c = 160, .o = 160}, true) + 160 * 160;
+      CHECK_NOTHROW(check_memory(program, taken));
+      CHECK_THROWS_AS(check_memory(program, taken - 1), DataError);
+    });
+  }
+}
+
+TEST_CASE("steps share panels only if their layouts are equal", "[integer][constants]") {
+  const RandomProduct p({.outputs = 1025, .length = 2048, .x = kX, .weight_bits = 4, .bias = false},
+                        1);
+  Builder b;
+  const int one = b.input({2048}, kX);
+  const int many = b.input({24, 2048}, kX);
+  const int pixels = b.input({1, 2, 2048}, kX);
+  const kernels::Conv2dShape image{.h = 1, .w = 2, .c = 2048, .o = 1025};
+  b.program.outputs = {
+      b.accumulators("one", QuantizedLinear{1, 2048, 1025, p.product}, {one}, {1025}, p.scale),
+      b.accumulators(
+          "many", QuantizedLinear{24, 2048, 1025, p.product}, {many}, {24, 1025}, p.scale),
+      b.accumulators("pixels", QuantizedConv2d{image, p.product}, {pixels}, {1, 2, 1025}, p.scale)};
+  quantrain::test::for_each_isa([&] {
+    const IntegerModel model(b.program);
+    const auto few = [&](size_t step) {
+      const Operation& op = model.program().steps[step].operation;
+      const auto panels = product(op)->weight.panels(weights_shape(op));
+      const auto plan = kernels::PackedWeightsS8::planned(weights_shape(op), product(op)->bits());
+      CHECK(panels->layout().few == plan.layout().few);
+      CHECK(panels == product(op)->weight.panels(weights_shape(op)));  // no new ones
+      return plan.layout().few;
+    };
+    for (const size_t other : {1, 2}) {
+      const bool same = few(0) == few(other);
+      CHECK((product_at(model.program(), 0).weight.id() ==
+             product_at(model.program(), other).weight.id()) == same);
+    }
+  });
 }
 
 TEST_CASE("weights of equal bytes and different shapes have panels of their own",
@@ -266,6 +321,19 @@ TEST_CASE("overflow is found in every step that shares weights", "[integer][cons
   QUANTRAIN_CHECK_ERROR(validate(shared(size, std::vector<int32_t>((1 << 12) + 2, large))),
                         QuantError,
                         "it shares its weights");
+}
+
+TEST_CASE("shared weights are not read again for every number of outputs", "[integer][constants]") {
+  QuantizedProduct p;
+  p.weight = Constant(std::vector<int8_t>(size_t{1} << 22, 1));
+  OverflowCheck check;
+  // The first reading is free. Then 16 readings are 2^26 weights.
+  for (int k = 0; k <= 16; ++k) {
+    check(p, int64_t{1} << k, "fc");
+    check(p, int64_t{1} << k, "fc");  // not read again
+  }
+  QUANTRAIN_CHECK_ERROR(
+      check(p, int64_t{1} << 17, "fc"), QuantError, "[fc] it shares its weights, and too many");
 }
 
 TEST_CASE("early files, in which each step has its own weights, load", "[integer][constants]") {

@@ -17,6 +17,7 @@ namespace quantrain::integer::test {
 inline const QParams kX{{.bits = 8}, -1, {0.02f}, {7}};
 inline const QParams kSigned{{.bits = 6, .is_signed = true}, -1, {0.05f}, {-3}};
 inline const QParams kY{{.bits = 4}, -1, {0.3f}, {5}};
+inline const QParams kBit{{.bits = 1}, -1, {0.5f}, {0}};
 
 inline std::vector<uint8_t> random_bytes(int64_t n, uint64_t seed) {
   Random random(seed);
@@ -267,6 +268,23 @@ inline Program convolution(const kernels::Conv2dShape& shape) {
   const RandomProduct p({.outputs = shape.o, .length = shape.reduction(), .x = kX}, 1);
   const Shape y{shape.oh(), shape.ow(), shape.o};
   b.program.outputs = {b.codes("conv", QuantizedConv2d{shape, p.behind(kY)}, {x}, y, kY)};
+  return b.program;
+}
+
+/// Images of bits, a convolution to bits, and a linear layer, with weights of 1 bit.
+inline Program binary(int64_t x_bits) {
+  Builder b;
+  int x = b.input({6, 5, 40}, kBit);
+  const kernels::Conv2dShape s{
+      .h = 6, .w = 5, .c = 40, .o = 24, .kh = 3, .kw = 3, .pad_h = 1, .pad_w = 1};
+  RandomProduct conv(
+      {.outputs = 24, .length = s.reduction(), .x = kBit, .weight_bits = 1, .bias = false}, 1);
+  conv.product.x_bits = x_bits;
+  x = b.codes("conv", QuantizedConv2d{s, conv.behind(kBit)}, {x}, {6, 5, 24}, kBit);
+  RandomProduct out({.outputs = 10, .length = 720, .x = kBit, .weight_bits = 1}, 2);
+  out.product.x_bits = x_bits;
+  b.program.outputs = {
+      b.accumulators("out", QuantizedLinear{1, 720, 10, out.product}, {x}, {10}, out.scale)};
   return b.program;
 }
 
