@@ -49,8 +49,9 @@ std::vector<std::vector<uint8_t>> random_codes(const IntegerModel& model, int64_
   Random random(1);
   for (size_t i = 0; i < model.input_count(); ++i) {
     codes.emplace_back();
+    const int64_t levels = model.input_params(i).type.bits == 1 ? 2 : 256;
     for (int64_t k = 0; k < n * model.input_shape(i).elements(); ++k)
-      codes.back().push_back(static_cast<uint8_t>(random.below(256)));
+      codes.back().push_back(static_cast<uint8_t>(random.below(levels)));
   }
   return codes;
 }

@@ -93,7 +93,8 @@ class IntegerModel {
 
   /// The same on codes of the input's parameters, one byte for each element, such as
   /// Batch::bytes(), or what quantize_input() and quantize_pixels() compute.
-  /// Throws: ShapeError like run() and classify().
+  /// Throws: ShapeError like run() and classify(); DataError if the input has 1 bit and x holds
+  /// other codes than 0 and 1, such as bytes of an image.
   void run_codes(std::span<const uint8_t> x, std::span<int32_t> y) const;
   void run_codes(std::span<const uint8_t> x, std::span<float> y) const;
   void run_codes(std::span<const std::span<const uint8_t>> x,

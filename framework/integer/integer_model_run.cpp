@@ -46,6 +46,16 @@ size_t columns_of(const Value& input) {
   return input.shape.rank() > 0 ? static_cast<size_t>(input.shape.back()) : 1;
 }
 
+/// Products of bits read only the lowest bit of a code, and other products all of it. So other
+/// codes of an input of 1 bit would give different integers on different instruction sets.
+[[gnu::noinline]] void check_bits(const Value& input, const uint8_t* x, int64_t count) {
+  if (input.params->type.bits != 1) return;
+  const auto* const other = std::find_if(x, x + count, [](uint8_t code) { return code > 1; });
+  if (other == x + count) return;
+  throw DataError(
+      kWhere, "input \"", input.name, "\" takes codes of 1 bit, 0 and 1, got ", int{*other});
+}
+
 }  // namespace
 
 /// Counts the values of a call that saturate.
@@ -206,11 +216,14 @@ void IntegerModel::run_all(std::span<const std::span<const Input>> x,
   for (size_t i = 0; i < y.size(); ++i) y_sizes[i] = y[i].size();
   const int64_t n = samples(x_sizes, y_sizes);
   if (n == 0) return;
+  const Program& p = ready_->program;
   if constexpr (std::is_same_v<Input, float>) {
-    saturation->begin(ready_->program, n);
+    saturation->begin(p, n);
+  } else {
+    for (size_t i = 0; i < x.size(); ++i)
+      check_bits(p.value(p.inputs[i]), x[i].data(), std::ssize(x[i]));
   }
   const DefaultRounding rounding;
-  const Program& p = ready_->program;
   const std::vector<int64_t>& output_elements = ready_->output_elements;
   const int64_t chunk = std::min(n, kChunk);
   Buffer<uint8_t> memory(chunk * ready_->plan.sample_bytes);
@@ -361,6 +374,9 @@ void IntegerModel::trace(int64_t n, std::span<const uint8_t* const> x, const Vis
   if (!visit) throw DataError(kWhere, "trace has no function to call with the results");
   if (x.size() != input_count())
     throw ShapeError(kWhere, "the network has ", input_count(), " inputs, got ", x.size());
+  const Program& p = ready_->program;
+  for (size_t i = 0; i < x.size(); ++i)
+    check_bits(p.value(p.inputs[i]), x[i], n * ready_->input_elements[i]);
   Buffer<uint8_t> memory(n * ready_->plan.sample_bytes);
   run_chunk(n, x, {}, memory.data(), &visit);
 }

@@ -1,6 +1,7 @@
 #include "framework/integer/program_constants.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "framework/core/hash.hpp"
 
@@ -52,8 +53,13 @@ ProgramConstants::ProgramConstants(const Program& program) {
 }
 
 void share_constants(Program& program) {
+  std::map<Constant::Id, Constant> packed;
   for (Step& step : program.steps) {
-    if (QuantizedProduct* const p = product(step.operation)) p->weight = p->weight.as_packed();
+    QuantizedProduct* const p = product(step.operation);
+    if (p == nullptr) continue;
+    const auto [at, is_new] = packed.try_emplace(p->weight.id());
+    if (is_new) at->second = p->weight.as_packed();
+    p->weight = at->second;
   }
   const ProgramConstants constants(program);
   for (Step& step : program.steps) {

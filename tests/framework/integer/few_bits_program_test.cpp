@@ -13,28 +13,10 @@
 namespace quantrain::integer {
 namespace {
 
-using test::Builder;
+using test::binary;
+using test::kBit;
 using test::kX;
 using test::RandomProduct;
-
-const QParams kBit{{.bits = 1}, -1, {0.5f}, {0}};
-
-/// Images of bits, a convolution to bits, and a linear layer, with weights of 1 bit.
-Program binary(int64_t x_bits) {
-  Builder b;
-  int x = b.input({6, 5, 40}, kBit);
-  const kernels::Conv2dShape s{
-      .h = 6, .w = 5, .c = 40, .o = 24, .kh = 3, .kw = 3, .pad_h = 1, .pad_w = 1};
-  RandomProduct conv(
-      {.outputs = 24, .length = s.reduction(), .x = kBit, .weight_bits = 1, .bias = false}, 1);
-  conv.product.x_bits = x_bits;
-  x = b.codes("conv", QuantizedConv2d{s, conv.behind(kBit)}, {x}, {6, 5, 24}, kBit);
-  RandomProduct out({.outputs = 10, .length = 720, .x = kBit, .weight_bits = 1}, 2);
-  out.product.x_bits = x_bits;
-  b.program.outputs = {
-      b.accumulators("out", QuantizedLinear{1, 720, 10, out.product}, {x}, {10}, out.scale)};
-  return b.program;
-}
 
 std::vector<int32_t> sums(const IntegerModel& model, const std::vector<uint8_t>& x) {
   std::vector<int32_t> y(x.size() / 1200 * 10);
@@ -80,6 +62,21 @@ TEST_CASE("products of bits refuse inputs of more bits", "[integer][few_bits]") 
   QuantizedLinear op = std::get<QuantizedLinear>(binary(1).steps[1].operation);
   op.product.x_bits = 4;
   QUANTRAIN_CHECK_ERROR(op.validate("op"), QuantError, "[op] x_bits is 1 or 8, got 4");
+}
+
+TEST_CASE("inputs of 1 bit refuse other codes than 0 and 1", "[integer][few_bits]") {
+  std::vector<uint8_t> x = test::random_codes(3 * 1200, kBit, 4);
+  x[2500] = 255;
+  for (const int64_t x_bits : {1, 8}) {
+    quantrain::test::for_each_isa([&] {
+      const IntegerModel model(binary(x_bits));
+      QUANTRAIN_CHECK_ERROR(
+          sums(model, x), DataError, "input \"input0\" takes codes of 1 bit, 0 and 1, got 255");
+      const uint8_t* const codes[] = {x.data()};
+      CHECK_THROWS_AS(model.trace(3, codes, [](size_t, const void*) {}), DataError);
+      CHECK_NOTHROW(model.trace(2, codes, [](size_t, const void*) {}));
+    });
+  }
 }
 
 TEST_CASE("panels of few bits give the weights back on every instruction set",
