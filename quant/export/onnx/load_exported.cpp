@@ -157,7 +157,8 @@ class Loader {
                     "the export, or version ",
                     model_.producer_version,
                     " exported it, and this is ",
-                    version());
+                    version(),
+                    ": export it again");
   }
 
   /// An exact pool has a one for each element of its window, and multipliers for each of its pixels
@@ -205,6 +206,7 @@ class Loader {
 
   void add_weights(TensorFile& file, const JsonValue& json) {
     JsonReader reader(json, error_);
+    if (reader.has("step")) refuse();  // early versions of 0.2 named steps instead of constants
     const int64_t constant = reader.integer("constant", 0, kMost32);
     const auto bits = static_cast<int>(reader.integer("bits", kLeastBits, kMostBits));
     const auto order = static_cast<WeightOrder>(reader.integer("order", 0, 2));

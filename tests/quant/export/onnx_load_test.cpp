@@ -132,6 +132,9 @@ TEST_CASE("metadata of an exported file are not trusted", "[quant][onnx]") {
     };
   };
   CHECK_NOTHROW(load_changed(replace("\"form\"", "\"form\"")));
+  // Files of early versions of 0.2 name steps instead of constants.
+  QUANTRAIN_CHECK_ERROR(
+      load_changed(replace("\"constant\":", "\"step\":")), DataError, "export it again");
   for (const auto& [from, to] : {std::pair{"\"form\":0", "\"form\":2"},
                                  {"\"format\":{", "\"format\":["},
                                  {"quantrain-integer", "something else"},
