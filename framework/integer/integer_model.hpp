@@ -139,7 +139,7 @@ class IntegerModel {
   /// Runs n samples, at most kChunk, and calls visit with every intermediate result. x has a
   /// pointer to the codes of each input.
   /// Throws: ShapeError if n is not in [0, kChunk] or the number of inputs is wrong; DataError if
-  /// visit is null.
+  /// visit is null, or for codes that run_codes() refuses.
   void trace(int64_t n, std::span<const uint8_t* const> x, const Visitor& visit) const;
 
   /// Number of samples that run together. Larger batches are split into chunks of this size.

@@ -1,7 +1,6 @@
 #include "framework/integer/program_constants.hpp"
 
 #include <algorithm>
-#include <map>
 
 #include "framework/core/hash.hpp"
 
@@ -53,20 +52,14 @@ ProgramConstants::ProgramConstants(const Program& program) {
 }
 
 void share_constants(Program& program) {
-  std::map<Constant::Id, Constant> packed;
-  for (Step& step : program.steps) {
-    QuantizedProduct* const p = product(step.operation);
-    if (p == nullptr) continue;
-    const auto [at, is_new] = packed.try_emplace(p->weight.id());
-    if (is_new) at->second = p->weight.as_packed();
-    p->weight = at->second;
-  }
   const ProgramConstants constants(program);
+  std::vector<ProgramConstants::Entry> packed = constants.entries();
+  for (ProgramConstants::Entry& entry : packed) entry.codes = entry.codes.as_packed();
   for (Step& step : program.steps) {
     QuantizedProduct* const p = product(step.operation);
     if (p == nullptr) continue;
-    if (!p->weight.empty()) p->weight = constants.entries()[constants.at(p->weight)].codes;
-    if (!p->bias.empty()) p->bias = constants.entries()[constants.at(p->bias)].numbers;
+    if (!p->weight.empty()) p->weight = packed[constants.at(p->weight)].codes;
+    if (!p->bias.empty()) p->bias = packed[constants.at(p->bias)].numbers;
   }
 }
 

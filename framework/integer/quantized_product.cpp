@@ -186,6 +186,8 @@ void check_codes(const Constant& weight, std::string_view where) {
 
 void OverflowCheck::operator()(const QuantizedProduct& p, int64_t outputs, std::string_view where) {
   const Constant::Id id = p.weight.id();
+  all_ -= p.weight.size();
+  if (all_ < 0) throw QuantError(where, "the network's products have more than 2^36 weights");
   const auto same_weights = largest_.lower_bound({id, 0});
   const bool read_before =
       same_weights != largest_.end() && std::get<Constant::Id>(same_weights->first) == id;

@@ -109,13 +109,15 @@ class OverflowCheck {
  public:
   /// The shape of the product's weights must be valid.
   /// Throws: QuantError naming `where` and the channel if an accumulator could overflow, or if too
-  /// many shared weights would have to be read again.
+  /// many shared weights would have to be read again, or if the products have more than 2^36
+  /// weights, each product counted.
   void operator()(const QuantizedProduct& product, int64_t outputs, std::string_view where);
 
  private:
   /// The largest sum of weights of one sign, for weights and a number of outputs.
   std::map<std::tuple<Constant::Id, int64_t>, int64_t> largest_;
   int64_t left_ = int64_t{1} << 26;  // weights that may be read again
+  int64_t all_ = int64_t{1} << 36;   // weights that all products may have
 };
 
 /// Throws: ShapeError naming `where` if outputs or length is below 1, the number of weights is not

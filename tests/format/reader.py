@@ -188,6 +188,7 @@ class Constants:
         self.used = set()
         self.largest = {}  # the largest sum of weights of one sign, by constant and number of outputs
         self.left = 1 << 26  # weights of shared constants that may be read again
+        self.all = 1 << 36  # weights that all products may have
 
     @staticmethod
     def read(entry, name, tensors):
@@ -305,6 +306,8 @@ def read_product(op, position, tensors, constants, outputs, length):
     negative = np.maximum(-op["weight"], 0).sum(axis=1)
     bound = np.abs(op["bias"] - op["zero_x"] * (positive - negative)) + 255 * np.maximum(positive, negative)
     require(bound.max() < 1 << 31, "an accumulator could overflow")
+    constants.all -= w.size
+    require(constants.all >= 0, "products of too many weights")
     if "weights" not in op:
         constants.count_readings(position_w, outputs, op["bias"], max(positive.max(), negative.max()))
     if "output" in op:

@@ -334,6 +334,9 @@ TEST_CASE("shared weights are not read again for every number of outputs", "[int
   }
   QUANTRAIN_CHECK_ERROR(
       check(p, int64_t{1} << 17, "fc"), QuantError, "[fc] it shares its weights, and too many");
+  OverflowCheck many;
+  for (int k = 0; k < 1 << 14; ++k) many(p, 1, "fc");
+  QUANTRAIN_CHECK_ERROR(many(p, 1, "fc"), QuantError, "products have more than 2^36 weights");
 }
 
 TEST_CASE("early files, in which each step has its own weights, load", "[integer][constants]") {
