@@ -235,7 +235,8 @@ def main(save_networks, work):
     whats, answers = [], []
     folder = os.path.join(work, "damaged")
     os.makedirs(folder)
-    for name, is_early in (("features", False), ("mlp", False), ("uneven", False), ("shared", False), ("shared", True)):
+    late = [(name, False) for name in ("features", "mlp", "uneven", "shared", "binary")]
+    for name, is_early in late + [("shared", True)]:
         with open(os.path.join(work, name, "model"), "rb") as model:
             for what, file in damaged(model.read(), is_early):
                 with open(os.path.join(folder, str(len(whats))), "wb") as out:
