@@ -345,6 +345,18 @@ TEST_CASE("a rank that fails or dies ends the others with its name", "[layers][d
           std::string::npos);
     CHECK(errors[rank].find("the last checkpoint is that of step 3 in ") != std::string::npos);
   }
+  // A resumed run names the checkpoint that it began with.
+  const auto resumed = ThreadRanks(2).run([&](Communicator& ranks) {
+    Trained training;
+    training.fit({.epochs = 2,
+                  .ranks = &ranks,
+                  .after_step =
+                      [&](int64_t, float) {
+                        if (ranks.rank() == 1) throw DataError("test", "no more memory");
+                      },
+                  .checkpoints = {.folder = folder / "run", .resume = true}});
+  });
+  CHECK(resumed[0].find("the last checkpoint is that of step 3 in ") != std::string::npos);
 }
 
 }  // namespace quantrain

@@ -148,7 +148,7 @@ while [[ $killed -lt $kills ]]; do
         if [[ $mpi == openmpi ]]; then
           killed_openmpi=$((killed_openmpi + 1)) named_openmpi=$((named_openmpi + by_us))
         fi
-        if ! grep -qE "died|exited on signal 9|KILLED BY SIGNAL: 9" "$work/log"; then
+        if ! grep -qE "died|exited on signal 9|Killed \(signal 9\)" "$work/log"; then
           echo "run $runs does not name the dead rank"
           tail -5 "$work/log"
           failures=$((failures + 1))
