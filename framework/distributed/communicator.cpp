@@ -16,8 +16,9 @@ constexpr const char* kWhere = "ranks";
 enum Status : uint8_t { kRuns, kFails };
 
 Communicator::Bytes with_status(Status status, std::span<const uint8_t> bytes) {
-  Communicator::Bytes all{status};
-  all.insert(all.end(), bytes.begin(), bytes.end());
+  Communicator::Bytes all(1 + bytes.size());
+  all[0] = status;
+  std::copy(bytes.begin(), bytes.end(), all.begin() + 1);
   return all;
 }
 
