@@ -7,7 +7,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 source "$root/scripts/packages"
 source "$root/tests/proofs/debian.sh"
 
-largest=614400  # bytes of the stripped program
+largest=737280  # bytes of the stripped program, of which AVX-VNNI takes 56 kB and fewer bits 45 kB
 data=/usr/share/datasets/fashion-mnist
 full=$root/build/release     # the build that trains, with threads
 slim=$root/build/runtime     # the runtime alone, without threads
