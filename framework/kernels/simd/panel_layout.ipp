@@ -48,9 +48,11 @@ template <class Arch>
 void panel_layout_u8s8(const ProductNeeds& needs, PanelLayout* layout) {
   using I = Ints<Arch>;
   using Few = typename I::Few;
-  if (const FewBits few = few_bits<Arch>(needs); few != FewBits::kNone) {
-    *layout = few_bits_layout<Few>(needs, few);
-    return;
+  if constexpr (Ints<Few>::kFewPanel > 0) {
+    if (const FewBits few = few_bits<Arch>(needs); few != FewBits::kNone) {
+      *layout = few_bits_layout<Few>(needs, few);
+      return;
+    }
   }
   const int64_t vectors = (needs.outputs + I::kLanes - 1) / I::kLanes;
   const auto padded = [&](int64_t v) { return (vectors + v - 1) / v * v; };
