@@ -149,7 +149,9 @@ TEST_CASE("the steps of a model share the panels of equal weights", "[integer][c
 TEST_CASE("the limit of memory counts shared panels once, on every instruction set",
           "[integer][constants]") {
   const std::tuple<int, QParams> cases[] = {{1, test::kBit}, {1, kX}, {2, kX}, {4, kX}, {8, kX}};
-  for (const auto& [bits, params] : cases) {
+  for (const auto& each : cases) {
+    const int bits = std::get<0>(each);
+    const QParams& params = std::get<1>(each);
     const Program program =
         load_program(SavedProgram(unrolled(16, 160, bits, true, params)).path());
     quantrain::test::for_each_isa([&] {
@@ -187,7 +189,7 @@ TEST_CASE("steps share panels only if their layouts are equal", "[integer][const
       CHECK(panels == product(op)->weight.panels(weights_shape(op)));  // no new ones
       return plan.layout().few;
     };
-    for (const size_t other : {1, 2}) {
+    for (const size_t other : {size_t{1}, size_t{2}}) {
       const bool same = few(0) == few(other);
       CHECK((product_at(model.program(), 0).weight.id() ==
              product_at(model.program(), other).weight.id()) == same);
