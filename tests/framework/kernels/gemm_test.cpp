@@ -127,7 +127,7 @@ TEST_CASE("gemm equals the obvious loop with more terms or more rows than a bloc
   check_gemm({389, 130, 513, true, false});
 }
 
-TEST_CASE("gemm adds up the chunks of a long sum before the epilogue", "[kernels][gemm][serial]") {
+TEST_CASE("gemm adds up the chunks of a long sum before the epilogue", "[kernels][gemm][long]") {
   const std::vector<float> bias = random_floats(70, 4, -2.0f, 8.0f);
   for (const int64_t k : {32769, 70000}) {
     if (test::kSanitized && k > 32769) continue;
@@ -140,7 +140,7 @@ TEST_CASE("gemm adds up the chunks of a long sum before the epilogue", "[kernels
   check_gemm({260, 3, 32769, false, false, {bias.data(), Activation::kRelu, true}, 3}, kLongSums);
 }
 
-TEST_CASE("gemm equals the obvious loop if rows of B are pages apart", "[kernels][gemm][serial]") {
+TEST_CASE("gemm equals the obvious loop if rows of B are pages apart", "[kernels][gemm][long]") {
   const std::vector<float> bias = random_floats(1024, 4, -2.0f, 8.0f);
   for (const int64_t m : {20, 48, 49, 66}) check_gemm({m, 1024, 9});
   // These products are too large for one task, so gemm works panel by panel.
