@@ -9,21 +9,15 @@ using Listener = Catch::EventListenerBase;
 using Listener = Catch::TestEventListenerBase;
 #endif
 
-#include <cstdlib>
-
-#include "framework/core/parallel.hpp"
 #include "layers/init.hpp"
 
 /// Seeds each test case, so that the weights that it draws do not depend on the cases before it.
-/// With QUANTRAIN_TEST_ONE_THREAD in the environment, a case has one thread until it sets another
-/// number.
 class SeedEachCase : public Listener {
  public:
   using Listener::Listener;
   void testCaseStarting(const Catch::TestCaseInfo& info) override {
     Listener::testCaseStarting(info);
     quantrain::manual_seed(0);
-    if (std::getenv("QUANTRAIN_TEST_ONE_THREAD") != nullptr) quantrain::set_threads(1);
   }
 };
 CATCH_REGISTER_LISTENER(SeedEachCase)
