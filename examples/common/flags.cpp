@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "framework/arithmetic/qparams.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/file.hpp"
 
@@ -70,9 +71,9 @@ void add_flags(CLI::App& app, const std::string& data, Flags& flags) {
   app.add_option("--limit", flags.limit, "train on the first N samples")
       ->check(CLI::Range(int64_t{1}, kMostCounted));
   app.add_option("--weight-bits", flags.weight_bits, "bits of weights in hidden layers")
-      ->check(CLI::Range(2, 8));
+      ->check(CLI::Range(kLeastBits, kMostBits));
   app.add_option("--activation-bits", flags.activation_bits, "bits of activations in hidden layers")
-      ->check(CLI::Range(2, 8));
+      ->check(CLI::Range(kLeastBits, kMostBits));
   app.add_option("--timing-calls",
                  flags.timing_calls,
                  "each reported time is the median of this many calls")

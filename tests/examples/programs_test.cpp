@@ -179,7 +179,7 @@ TEST_CASE("invalid flags are errors of one line", "[examples]") {
                             "--lr nan",         "--lr inf",
                             "--qat-lr 0",       "--seed -1",
                             "--shift -1",       "--threads -2",
-                            "--limit 0",        "--weight-bits 1",
+                            "--limit 0",        "--weight-bits 0",
                             "--weight-bits 9",  "--activation-bits 16",
                             "--timing-calls 0", "--epochs",
                             "--colour",         "stray"}) {

@@ -6,6 +6,7 @@
 
 #include "examples/common/flags.hpp"
 #include "examples/common/report.hpp"
+#include "framework/arithmetic/qparams.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
 #include "tests/proofs/proofs.hpp"
@@ -46,7 +47,7 @@ void add_training_flags(CLI::App& command, Training& training) {
 
 void add_bits_flag(CLI::App& command, std::vector<int>& bits) {
   command.add_option("--bits", bits, "bits of weights and activations in hidden layers")
-      ->check(CLI::Range(2, 8))
+      ->check(CLI::Range(kLeastBits, kMostBits))
       ->delimiter(',')
       ->capture_default_str();
 }

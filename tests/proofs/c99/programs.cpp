@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "framework/arithmetic/qparams.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/random.hpp"
 #include "framework/data/dataset.hpp"
@@ -111,7 +112,9 @@ int main(int argc, char** argv) try {
   std::vector<int> bits{8, 4, 2};
   CLI::App& layers = *app.add_subcommand("layers", "networks of one layer; prints their names");
   layers.add_option("folder", folder)->required();
-  layers.add_option("--bits", bits, "bits of the weights")->check(CLI::Range(2, 8))->delimiter(',');
+  layers.add_option("--bits", bits, "bits of the weights")
+      ->check(CLI::Range(quantrain::kLeastBits, quantrain::kMostBits))
+      ->delimiter(',');
   std::string only;
   layers.add_option("--only", only, "layers with this in their names");
   int64_t first = 0, count = 0;
