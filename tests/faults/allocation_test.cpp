@@ -19,8 +19,8 @@
 #include "quant/prepare/scopes.hpp"
 #include "tests/catch.hpp"
 #include "tests/faults/allocations.hpp"
-#include "tests/faults/state_bytes.hpp"
 #include "tests/quant/networks.hpp"
+#include "tests/state_bytes.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/tensors.hpp"
 

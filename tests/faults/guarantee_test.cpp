@@ -26,8 +26,8 @@
 #include "quant/prepare/scopes.hpp"
 #include "tests/catch.hpp"
 #include "tests/faults/allocations.hpp"
-#include "tests/faults/state_bytes.hpp"
 #include "tests/quant/networks.hpp"
+#include "tests/state_bytes.hpp"
 #include "tests/temporary_folder.hpp"
 
 // Every call whose docstring promises that an error changes nothing keeps the promise if memory

@@ -8,17 +8,17 @@
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
 #include "framework/optim/sgd.hpp"
-#include "layers/network/network_file.hpp"
 #include "layers/network/trace.hpp"
 #include "layers/state.hpp"
 #include "quant/analysis/ranges.hpp"
 #include "quant/lowering/convert.hpp"
 #include "quant/prepare/prepare.hpp"
 #include "quant/prepare/scopes.hpp"
+#include "tests/quant/kept_network.hpp"
 #include "tests/quant/networks.hpp"
 #include "tests/quant/parity_checks.hpp"
 #include "tests/quant/training_vectors.hpp"
-#include "tests/temporary_folder.hpp"
+#include "tests/state_bytes.hpp"
 #include "tests/tensors.hpp"
 #include "tests/vectors.hpp"
 
@@ -30,6 +30,7 @@ using quantrain::test::check_close;
 using quantrain::test::Json;
 using quantrain::test::to_tensor;
 using quantrain::test::values;
+using test::check_kept;
 using test::check_parity;
 using test::random_images;
 
@@ -169,14 +170,7 @@ TEST_CASE("every learned range starts, trains, freezes, is kept and deploys", "[
               (entry.name.find("output_slot") == std::string::npos));
       }
       test::train_a_little(net, {6, 8, 8, 1}, 2);
-      net.eval();
-      const IntegerModel model = convert(net, images);
-      check_parity(net, model, images);
-      const quantrain::test::TemporaryFolder folder;
-      save_network(net, folder / "net");
-      Network again = load_network(folder / "net");
-      again.eval();
-      CHECK(convert(again, images).program() == model.program());
+      check_kept(net, images);
     }
   }
 }
@@ -189,11 +183,8 @@ TEST_CASE("learned ranges train with the same bits on any number of threads", "[
         Conv2d{1, 24, {.kernel = 3, .padding = 1}}, ReLU{}, Flatten{}, Linear{24 * 256, 4}};
     prepare_qat(net, random_images({8, 16, 16, 1}, 1), learning_config(estimator, 3));
     test::train_a_little(net, {8, 16, 16, 1}, 3);
-    std::string bytes;
-    for (const NamedState& entry : state(net))
-      bytes.append(entry.bytes().begin(), entry.bytes().end());
     set_threads(0);
-    return bytes;
+    return quantrain::test::bytes_of(state(net));
   };
   for (const EstimatorKind& kind : kEstimatorKinds) {
     CAPTURE(kind.name);

@@ -3,22 +3,21 @@
 #include <cmath>
 
 #include "framework/core/error.hpp"
-#include "layers/network/network_file.hpp"
 #include "layers/network/trace.hpp"
 #include "layers/state.hpp"
 #include "quant/analysis/ranges.hpp"
 #include "quant/lowering/convert.hpp"
 #include "quant/prepare/prepare.hpp"
 #include "quant/prepare/scopes.hpp"
+#include "tests/quant/kept_network.hpp"
 #include "tests/quant/networks.hpp"
-#include "tests/quant/parity_checks.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/tensors.hpp"
 
 namespace quantrain::quant {
 namespace {
 
-using test::check_parity;
+using test::check_kept;
 using test::random_images;
 
 QConfig powers(int bits) {
@@ -74,14 +73,7 @@ TEST_CASE("every scale of a network is a power of two, learned or not", "[quant]
       }
     }
     CHECK(count == 6 + 5 + 4 + 2);
-    net.eval();
-    const IntegerModel model = convert(net, images);
-    check_parity(net, model, images);
-    const quantrain::test::TemporaryFolder folder;
-    save_network(net, folder / "net");
-    Network again = load_network(folder / "net");
-    again.eval();
-    CHECK(convert(again, images).program() == model.program());
+    check_kept(net, images);
   }
 }
 

@@ -12,27 +12,18 @@
 #include "layers/state.hpp"
 #include "layers/training/fit.hpp"
 #include "tests/catch.hpp"
+#include "tests/layers/training/some_rows.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/tensors.hpp"
 #include "tests/thread_ranks.hpp"
 
 namespace quantrain {
 
+using test::some_rows;
 using test::TemporaryFolder;
 using test::values;
 
 namespace {
-
-Dataset bytes_of(int64_t n) {
-  Random random(5);
-  std::vector<uint8_t> bytes;
-  std::vector<int32_t> labels;
-  for (int64_t i = 0; i < n; ++i) {
-    for (int k = 0; k < 3; ++k) bytes.push_back(static_cast<uint8_t>(random.below(256)));
-    labels.push_back(bytes[bytes.size() - 3] > bytes[bytes.size() - 2] ? 1 : 0);
-  }
-  return Dataset({n, 3}, bytes, labels, 2);
-}
 
 /// A network with batch norm and dropout, its optimizer and data.
 struct Sharded {
@@ -43,7 +34,7 @@ struct Sharded {
   explicit Sharded(int64_t samples = 44, int64_t batch = 16)
       : net(make()),
         optimizer(net.parameters(), {.learning_rate = 0.1f, .momentum = 0.9f}),
-        loader(bytes_of(samples), {.batch = batch, .shuffle = true, .seed = 1}) {}
+        loader(some_rows(samples), {.batch = batch, .shuffle = true, .seed = 1}) {}
 
   static Sequential make() {
     manual_seed(3);
@@ -248,7 +239,7 @@ TEST_CASE("a resumed run with shards ends with the same bits", "[layers][distrib
 }
 
 TEST_CASE("each rank reads only its shards", "[layers][distributed][data]") {
-  const Dataset all = bytes_of(44);
+  const Dataset all = some_rows(44);
   const DataLoader loader(all, {.batch = 16, .shuffle = true, .seed = 9});
   const auto inputs = [](auto&& batches) {
     std::vector<std::vector<float>> rows;
@@ -364,7 +355,7 @@ TEST_CASE("a shard that fails leaves gradients and statistics as they were",
 TEST_CASE("a parameter that a pass changes by itself is refused", "[layers][distributed]") {
   Restless net;
   Sgd optimizer(net.parameters(), {.learning_rate = 0.1f});
-  DataLoader loader(bytes_of(8), {.batch = 8});
+  DataLoader loader(some_rows(8), {.batch = 8});
   CHECK_THROWS_WITH(fit(net,
                         optimizer,
                         loader,

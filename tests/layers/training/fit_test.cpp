@@ -14,28 +14,18 @@
 #include "layers/training/epoch_log.hpp"
 #include "layers/training/position.hpp"
 #include "tests/catch.hpp"
+#include "tests/layers/training/some_rows.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/tensors.hpp"
 
 namespace quantrain {
 
 using test::read_bytes;
+using test::some_rows;
 using test::TemporaryFolder;
 using test::values;
 
 namespace {
-
-/// Rows of 3 bytes. The label says whether the first byte is larger than the second.
-Dataset some_rows(int64_t n) {
-  Random random(5);
-  std::vector<uint8_t> bytes;
-  std::vector<int32_t> labels;
-  for (int64_t i = 0; i < n; ++i) {
-    for (int k = 0; k < 3; ++k) bytes.push_back(static_cast<uint8_t>(random.below(256)));
-    labels.push_back(bytes[bytes.size() - 3] > bytes[bytes.size() - 2] ? 1 : 0);
-  }
-  return Dataset({n, 3}, bytes, labels, 2);
-}
 
 /// A network with its optimizer and data.
 struct Training {

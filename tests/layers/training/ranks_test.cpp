@@ -12,29 +12,20 @@
 #include "layers/training/data_parallel.hpp"
 #include "layers/training/fit.hpp"
 #include "tests/catch.hpp"
+#include "tests/layers/training/some_rows.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/tensors.hpp"
 #include "tests/thread_ranks.hpp"
 
 namespace quantrain {
 
+using test::some_rows;
 using test::TemporaryFolder;
 using test::ThreadRanks;
 
 namespace {
 
 using Values = std::map<std::string, std::vector<float>>;
-
-Dataset some_bytes(int64_t n) {
-  Random random(5);
-  std::vector<uint8_t> bytes;
-  std::vector<int32_t> labels;
-  for (int64_t i = 0; i < n; ++i) {
-    for (int k = 0; k < 3; ++k) bytes.push_back(static_cast<uint8_t>(random.below(256)));
-    labels.push_back(bytes[bytes.size() - 3] > bytes[bytes.size() - 2] ? 1 : 0);
-  }
-  return Dataset({n, 3}, bytes, labels, 2);
-}
 
 /// A network with batch norm and dropout, its optimizer and data: augmented, mixed up, and with a
 /// last batch that is smaller.
@@ -46,7 +37,7 @@ struct Trained {
   explicit Trained(uint64_t seed = 3)
       : net(make(seed)),
         optimizer(net.parameters(), {.learning_rate = 0.01f}),
-        loader(some_bytes(44),
+        loader(some_rows(44),
                {.batch = 16,
                 .shuffle = true,
                 .seed = 1,
@@ -59,7 +50,7 @@ struct Trained {
   }
   FitResult fit(FitOptions options) {
     options.evaluate = [this] {
-      return evaluate(net, DataLoader(some_bytes(20), {.batch = 7}), {"accuracy"});
+      return evaluate(net, DataLoader(some_rows(20), {.batch = 7}), {"accuracy"});
     };
     const auto loss = [this](Batch& batch) { return cross_entropy(net(batch.input), batch); };
     return quantrain::fit(net, optimizer, loader, loss, options);
@@ -140,7 +131,7 @@ TEST_CASE("a gradient that only some shards have is joined", "[layers][distribut
       Sequential net{
           Linear{3, 2, {}, generator}, Linear{3, 2, {}, generator}, Linear{3, 1, {}, generator}};
       Adam optimizer(net.parameters());
-      DataLoader loader(some_bytes(8), {.batch = 8});
+      DataLoader loader(some_rows(8), {.batch = 8});
       DataParallel parallel(net, optimizer, {.shards = 4, .ranks = &ranks});
       const ShardedEpoch epoch = parallel.epoch(loader, 0);
       ShardedBatch batch = *epoch.begin();
@@ -240,7 +231,7 @@ TEST_CASE("a rank that does not fit is refused by name", "[layers][distributed][
         }),
         "seed is 7, in rank 0 1");
   check(errors_of([](int64_t rank, Trained& training, FitOptions&) {
-          if (rank == 1) training.loader = DataLoader(some_bytes(45), training.loader.options());
+          if (rank == 1) training.loader = DataLoader(some_rows(45), training.loader.options());
         }),
         "samples is 45, in rank 0 44");
   check(errors_of([](int64_t rank, Trained&, FitOptions& o) {
@@ -269,7 +260,7 @@ TEST_CASE("a rank whose layers have other options is refused", "[layers][distrib
                    BatchNorm1d{2, {.momentum = own.momentum}},
                    Dropout{own.p, drops}};
     Adam optimizer(net.parameters());
-    DataLoader loader(some_bytes(16), {.batch = 16});
+    DataLoader loader(some_rows(16), {.batch = 16});
     quantrain::fit(net,
                    optimizer,
                    loader,

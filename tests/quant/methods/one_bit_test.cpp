@@ -5,16 +5,16 @@
 #include "framework/autograd/ops.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
-#include "layers/network/network_file.hpp"
 #include "layers/network/trace.hpp"
 #include "layers/state.hpp"
 #include "quant/lowering/convert.hpp"
 #include "quant/prepare/prepare.hpp"
 #include "quant/prepare/scopes.hpp"
+#include "tests/quant/kept_network.hpp"
 #include "tests/quant/networks.hpp"
 #include "tests/quant/parity_checks.hpp"
 #include "tests/quant/training_vectors.hpp"
-#include "tests/temporary_folder.hpp"
+#include "tests/state_bytes.hpp"
 #include "tests/tensors.hpp"
 
 namespace quantrain::quant {
@@ -26,6 +26,7 @@ using quantrain::test::Json;
 using quantrain::test::make_leaf;
 using quantrain::test::to_tensor;
 using quantrain::test::values;
+using test::check_kept;
 using test::check_parity;
 using test::random_images;
 
@@ -97,19 +98,9 @@ TEST_CASE("networks of 1 bit train, freeze, are kept and deploy", "[quant][metho
     net.train();
     freeze(net);
     test::train_a_little(net, {6, 8, 8, 1}, 2);
-    net.eval();
-    const IntegerModel model = convert(net, images);
-    check_parity(net, model, images);
-    const quantrain::test::TemporaryFolder folder;
-    save_network(net, folder / "net");
-    Network again = load_network(folder / "net");
-    again.eval();
-    CHECK(convert(again, images).program() == model.program());
-    std::string bytes;
-    for (const NamedState& entry : state(net))
-      bytes.append(entry.bytes().begin(), entry.bytes().end());
+    check_kept(net, images);
     set_threads(0);
-    return bytes;
+    return quantrain::test::bytes_of(state(net));
   };
   for (const int bits : {1, 8}) {
     for (const Estimator estimator : {Estimator::kClamped, Estimator::kLearned, Estimator::kPact}) {

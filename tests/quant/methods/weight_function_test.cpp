@@ -9,7 +9,6 @@
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
 #include "framework/optim/adam.hpp"
-#include "layers/network/network_file.hpp"
 #include "layers/network/trace.hpp"
 #include "layers/state.hpp"
 #include "quant/lowering/convert.hpp"
@@ -18,10 +17,11 @@
 #include "quant/methods/weight_ranges.hpp"
 #include "quant/prepare/prepare.hpp"
 #include "quant/prepare/scopes.hpp"
+#include "tests/quant/kept_network.hpp"
 #include "tests/quant/networks.hpp"
 #include "tests/quant/parity_checks.hpp"
 #include "tests/quant/training_vectors.hpp"
-#include "tests/temporary_folder.hpp"
+#include "tests/state_bytes.hpp"
 #include "tests/tensors.hpp"
 #include "tests/vectors.hpp"
 
@@ -32,6 +32,7 @@ using quantrain::test::check_close;
 using quantrain::test::Json;
 using quantrain::test::to_tensor;
 using quantrain::test::values;
+using test::check_kept;
 using test::check_parity;
 using test::random_images;
 
@@ -132,14 +133,7 @@ TEST_CASE("every weight function trains, freezes, is kept and deploys", "[quant]
     net.train();
     freeze(net);
     test::train_a_little(net, {6, 8, 8, 1}, 2);
-    net.eval();
-    const IntegerModel model = convert(net, images);
-    check_parity(net, model, images);
-    const quantrain::test::TemporaryFolder folder;
-    save_network(net, folder / "net");
-    Network again = load_network(folder / "net");
-    again.eval();
-    CHECK(convert(again, images).program() == model.program());
+    Network again = check_kept(net, images);
     CHECK(values(again(images)) == values(net(images)));
     // Float passes compute with the function, too: without rounding, ternary weights are the same.
     const FloatMode floats(net);
@@ -155,11 +149,8 @@ TEST_CASE("weight functions train with the same bits on any number of threads",
     Sequential net{Linear{150, 140}, BatchNorm1d{140}, ReLU{}, Linear{140, 4}};
     prepare_qat(net, random_images({8, 150}, 1), config_with(function));
     test::train_a_little(net, {8, 150}, 3);
-    std::string bytes;
-    for (const NamedState& entry : state(net))
-      bytes.append(entry.bytes().begin(), entry.bytes().end());
     set_threads(0);
-    return bytes;
+    return quantrain::test::bytes_of(state(net));
   };
   for (const WeightFunction& function : weight_functions()) {
     CAPTURE(kind(function));
