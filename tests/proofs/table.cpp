@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <functional>
 #include <optional>
 
 #include "examples/common/flags.hpp"
@@ -20,6 +19,7 @@
 #include "tests/proofs/proofs.hpp"
 #include "tests/proofs/results.hpp"
 #include "tests/proofs/table_networks.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace quantrain::proofs {
 namespace {
@@ -31,6 +31,7 @@ struct Width {
   const char* name;
   int weights;
   int activations;
+  std::optional<quant::WeightFunction> function = {};  ///< in QAT
 };
 constexpr Width kWidths[] = {
     {"W8A8", 8, 8}, {"W4A8", 4, 8}, {"W4A4", 4, 4}, {"W3A3", 3, 3}, {"W2A8", 2, 8}, {"W2A2", 2, 2}};
@@ -42,10 +43,22 @@ struct Way {
 };
 constexpr Way kWays[] = {{"ptq", "PTQ"}, {"improved", "PTQ, improved"}, {"qat", "QAT"}};
 
-/// Up to 4 bits, QAT learns the scales of weights and activations.
+/// A weight function is trained. AdaRound needs more than the two codes of a sign.
+bool exists(const Way& way, const Width& width) {
+  const std::string_view key = way.key;
+  if (key == "qat") return true;
+  return !(width.function && width.weights > 1) && !(key == "improved" && width.weights == 1);
+}
+
+/// Up to 4 bits, QAT learns the scales of weights and activations. A weight function has its own
+/// scales.
 quant::QConfig config_of(const Width& width, bool qat) {
   quant::QConfig config = quant::QConfig::bits(width.weights, width.activations);
-  if (qat && width.weights <= 4) config.model.weight.estimator = quant::Estimator::kLearned;
+  if (qat && width.function) {
+    config.model.weight.function = width.function;
+  } else if (qat && width.weights <= 4) {
+    config.model.weight.estimator = quant::Estimator::kLearned;
+  }
   if (qat && width.activations <= 4) config.model.activation.estimator = quant::Estimator::kLearned;
   return config;
 }
@@ -83,12 +96,9 @@ Json settings_of(const Images& images,
 }
 
 Json measured(const IntegerModel& model, const Images& images) {
-  const std::filesystem::path path =
-      std::filesystem::temp_directory_path() /
-      ("quantrain-table-" + std::to_string(std::hash<const void*>{}(&model)) + ".model");
-  model.save(path.string());
-  const auto bytes = static_cast<int64_t>(std::filesystem::file_size(path));
-  std::filesystem::remove(path);
+  const test::TemporaryFolder folder;
+  model.save(folder / "model");
+  const auto bytes = static_cast<int64_t>(std::filesystem::file_size(folder / "model"));
   // The time does not depend on the codes.
   const std::vector<uint8_t> codes(static_cast<size_t>(model.input_shape().elements()), 128);
   std::vector<int32_t> classes(1);
@@ -182,6 +192,7 @@ class Table {
       results_.add(of_float, {{"accuracy", examples::accuracy(start(), images.test)}});
     for (const Width& width : kWidths) {
       for (const Way& way : kWays) {
+        if (!exists(way, width)) continue;
         const Json settings = settings_of(images, network, training, seed, way.key, width.name);
         if (results_.find(settings) != nullptr) continue;
         results_.add(settings, measure(network, start(), images, training, seed, way.key, width));

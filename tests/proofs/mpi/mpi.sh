@@ -10,6 +10,7 @@
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 source "$root/scripts/packages"
+source "$root/tests/proofs/runs.sh"
 kills=100 programs="mnist_mlp mnist_cnn mnist_bncnn mnist_resnet" counts="1 2 3 5 8" limit=2000 data=() mpis="openmpi mpich"
 while [[ $# -gt 0 ]]; do
   case $1 in
@@ -48,21 +49,6 @@ train() {
   exec "${launcher[@]}" "$root/build/mpi-$mpi/examples/$program" "${data[@]}" --limit "$limit" --epochs 1 --qat-epochs 1 \
        --timing-calls 1 --seed 5 --threads 1 --shards 8 --weight-bits "$bits" --activation-bits "$bits" \
        --checkpoint "$folder/checkpoints" --save "$folder/model" --report "$folder/report" "${@:6}"
-}
-# tensors FOLDER: the data of the folder's last safetensors file, without the header, which says how long the run took.
-tensors() {
-  local file header
-  file=$1/$(ls "$1" | tail -1)
-  header=$(od -An -t u8 -N 8 "$file" | tr -d ' ')
-  tail -c +$((9 + header)) "$file"
-}
-# equal_ends A B: whether two runs ended with the same model and the same states of network and optimizer.
-equal_ends() {
-  local stage
-  cmp -s "$1/model" "$2/model" || return 1
-  for stage in float QAT; do
-    cmp -s <(tensors "$1/checkpoints/$stage") <(tensors "$2/checkpoints/$stage") || return 1
-  done
 }
 
 first_mpi=${mpis%% *}

@@ -6,6 +6,7 @@
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 source "$root/scripts/packages"
+source "$root/tests/proofs/runs.sh"
 runs=100 program=mnist_bncnn damaged=100 data=()
 while [[ $# -gt 0 ]]; do
   case $1 in
@@ -28,22 +29,6 @@ train() {
   exec "$root/build/release/examples/$program" "${data[@]}" --limit 3000 --epochs 2 --qat-epochs 2 --frozen-epochs 1 --shift 2 \
        --timing-calls 1 --seed 5 --threads "$2" --checkpoint "$1/checkpoints" --checkpoint-every 7 --resume --save "$1/model"
 }
-# tensors FOLDER: the data of the folder's last safetensors file, without the header, which says how long the run took.
-tensors() {
-  local file header
-  file=$1/$(ls "$1" | tail -1)
-  header=$(od -An -t u8 -N 8 "$file" | tr -d ' ')
-  tail -c +$((9 + header)) "$file"
-}
-# equal_ends A B: whether two runs ended with the same model and the same states of network and optimizer.
-equal_ends() {
-  local stage
-  cmp -s "$1/model" "$2/model" || return 1
-  for stage in float QAT; do
-    cmp -s <(tensors "$1/checkpoints/$stage") <(tensors "$2/checkpoints/$stage") || return 1
-  done
-}
-
 mkdir "$work/whole"
 begin=$(date +%s%N)
 (train "$work/whole" 2) >"$work/log" 2>&1 || { tail -5 "$work/log"; exit 1; }
