@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <tbb/global_control.h>
+#include <tbb/info.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 
@@ -91,9 +92,10 @@ void use_threads(int n) {
     return;
   }
   is_default = n == 0;
-  const int all = tbb::this_task_arena::max_concurrency();
-  if (is_default && usable_processors() < all) n = usable_processors();
-  const int wanted = n > 0 ? n : all;
+  // Not the caller's arena, which may be smaller: the choice is for all later loops, too.
+  const int usable = is_default ? usable_processors() : 0;
+  if (is_default && usable < tbb::info::default_concurrency()) n = usable;
+  const int wanted = n > 0 ? n : tbb::this_task_arena::max_concurrency();
   const int given = granted(wanted);
   if (given < wanted) n = given;
   requested_threads = n;
@@ -126,6 +128,7 @@ void set_threads(int n) {
 
 int threads() {
   if (is_forked || serial_loops > 0) return 1;
+  choose_once();
   const int own = tbb::this_task_arena::max_concurrency();
   if (requested_threads == 0) return own;
   return is_default ? std::min(requested_threads, own) : requested_threads;

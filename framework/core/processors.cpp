@@ -105,10 +105,10 @@ std::optional<double> cpu_quota(const std::string& root) {
   return least;
 }
 
-int usable_processors() {
+int usable_processors(const std::string& root) {
   int count = processors_of_mask();
   if (count == 0) count = static_cast<int>(std::thread::hardware_concurrency());
-  if (const std::optional<double> quota = cpu_quota())
+  if (const std::optional<double> quota = cpu_quota(root))
     count = static_cast<int>(std::min<double>(count, *quota));
   return std::max(count, 1);
 }

@@ -1,5 +1,6 @@
 #include "framework/core/processors.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <thread>
 
@@ -25,6 +26,7 @@ class FakeRoot {
     return *this;
   }
   std::optional<double> quota() const { return cpu_quota(folder_.path()); }
+  int usable() const { return usable_processors(folder_.path()); }
 
  private:
   test::TemporaryFolder folder_;
@@ -64,6 +66,15 @@ TEST_CASE("the quota of version 1 belongs to the controller cpu", "[core][proces
             .write("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "300000")
             .write("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000")
             .quota() == 3.0);
+}
+
+TEST_CASE("whole processors of a quota are usable, at least one", "[core][processors]") {
+  FakeRoot root("0::/\n");
+  const int all = root.usable();
+  for (const char* const one : {"199999 100000", "100000 100000", "1000 100000"})
+    CHECK(root.write("sys/fs/cgroup/cpu.max", one).usable() == 1);
+  CHECK(root.write("sys/fs/cgroup/cpu.max", "250000 100000").usable() == std::min(all, 2));
+  CHECK(root.write("sys/fs/cgroup/cpu.max", "999900000 100000").usable() == all);
 }
 
 TEST_CASE("files of control groups that say nothing set no quota", "[core][processors]") {
