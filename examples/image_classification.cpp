@@ -6,6 +6,7 @@
 #include "examples/common/report.hpp"
 #include "examples/tiny_networks.hpp"
 #include "framework/core/error.hpp"
+#include "framework/core/path.hpp"
 #include "framework/data/cifar.hpp"
 
 using namespace quantrain;
@@ -38,7 +39,8 @@ Dataset padded(const Dataset& images) {
 }
 
 Dataset read(const std::string& folder, Split split) {
-  if (std::filesystem::exists(folder + "/test_batch.bin")) return read_cifar10(folder, split);
+  if (std::filesystem::exists(to_path(folder + "/test_batch.bin")))
+    return read_cifar10(folder, split);
   return padded(Dataset::mnist(folder, split));
 }
 

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <malloc.h>
-
 #include <cstdint>
 #include <fstream>
 #include <functional>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "framework/core/buffer.hpp"
+#include "tests/system.hpp"
 
 namespace quantrain::test {
 
@@ -42,7 +41,7 @@ inline int64_t process_memory(const std::string& name) {
 /// gets (Linux; elsewhere 0).
 inline int64_t resident_memory_taken(const std::function<void()>& run) {
   pool::trim();
-  ::malloc_trim(0);
+  trim_memory();
   std::ofstream("/proc/self/clear_refs") << 5;  // sets the peak to what is resident now
   const int64_t before = process_memory("VmRSS");
   run();

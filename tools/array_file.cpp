@@ -1,10 +1,10 @@
 #include "tools/array_file.hpp"
 
 #include <charconv>
-#include <filesystem>
 #include <span>
 
 #include "framework/core/file.hpp"
+#include "framework/core/path.hpp"
 
 namespace quantrain::tools {
 namespace {
@@ -80,7 +80,7 @@ void write_csv(const std::string& path,
 void write_array(const std::string& path,
                  const ArrayFile& array,
                  const std::vector<std::string>& names) {
-  if (std::filesystem::path(path).extension() == ".npy") {
+  if (to_path(path).extension() == ".npy") {
     write_npy(path, array);
   } else {
     write_csv(path, array, names);

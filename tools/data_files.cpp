@@ -6,6 +6,7 @@
 
 #include "framework/core/error.hpp"
 #include "framework/core/file.hpp"
+#include "framework/core/path.hpp"
 #include "framework/data/csv.hpp"
 #include "framework/data/idx.hpp"
 #include "framework/data/image_folder.hpp"
@@ -21,20 +22,21 @@ using Extents = std::vector<int64_t>;
 
 /// The path, plain or gzipped.
 std::string plain_or_gz(const fs::path& path) {
-  return fs::exists(path) || !fs::exists(path.string() + ".gz") ? path.string()
-                                                                : path.string() + ".gz";
+  fs::path packed = path;
+  packed += ".gz";
+  return to_text(fs::exists(path) || !fs::exists(packed) ? path : packed);
 }
 
 bool is_idx_folder(const fs::path& folder) {
   for (const char* const name : {"t10k-images-idx3-ubyte", "train-images-idx3-ubyte"}) {
-    if (fs::exists(plain_or_gz(folder / name))) return true;
+    if (fs::exists(to_path(plain_or_gz(folder / name)))) return true;
   }
   return false;
 }
 
 Data read_idx(const DataFlags& flags) {
   const std::string prefix = flags.split == "train" ? "train" : "t10k";
-  const fs::path folder(flags.path);
+  const fs::path folder = to_path(flags.path);
   IdxArray images = read_idx_u8(plain_or_gz(folder / (prefix + "-images-idx3-ubyte")));
   const IdxArray labels = read_idx_u8(plain_or_gz(folder / (prefix + "-labels-idx1-ubyte")));
   if (images.shape.rank() < 2 || labels.shape.rank() != 1 || labels.shape[0] != images.shape[0])
@@ -66,13 +68,13 @@ Data read_pngs(const std::string& path, const std::vector<std::string>& files, i
 
 Data read_images(const std::string& path, const Extents& expected) {
   const int64_t channels = channels_of(expected);
-  if (!fs::is_directory(path)) return read_pngs(path, {path}, channels);
+  if (!fs::is_directory(to_path(path))) return read_pngs(path, {path}, channels);
   std::vector<std::string> files;
   bool has_folders = false;
   for (const std::string& name : names_in(path)) {
-    const fs::path entry = fs::path(path) / name;
+    const fs::path entry = to_path(path) / to_path(name);
     if (name[0] != '.' && fs::is_directory(entry)) has_folders = true;
-    if (entry.extension() == ".png") files.push_back(entry.string());
+    if (entry.extension() == ".png") files.push_back(to_text(entry));
   }
   if (!has_folders && !files.empty()) return read_pngs(path, files, channels);
   if (!has_folders)
@@ -207,8 +209,8 @@ void read_targets(const std::string& path, Data& data) {
     data.target_is_input = true;
     return;
   }
-  if (!fs::exists(path)) throw DataError(path, "does not exist");
-  const std::string extension = fs::path(path).extension();
+  if (!fs::exists(to_path(path))) throw DataError(path, "does not exist");
+  const std::string extension = to_text(to_path(path).extension());
   const bool is_npy = extension == ".npy";
   if (!is_npy) {
     const bool may_be_idx =
@@ -247,10 +249,10 @@ Shape shape_of(const std::vector<int64_t>& extents) {
 
 Data read_files(const DataFlags& flags, const Model& model) {
   if (flags.path.empty()) throw WrongCall("--data", "is missing");
-  if (!fs::exists(flags.path)) throw DataError(flags.path, "does not exist");
-  const fs::path extension = fs::path(flags.path).extension();
-  const bool is_folder = fs::is_directory(flags.path);
-  const bool is_idx = is_folder && is_idx_folder(flags.path);
+  if (!fs::exists(to_path(flags.path))) throw DataError(flags.path, "does not exist");
+  const fs::path extension = to_path(flags.path).extension();
+  const bool is_folder = fs::is_directory(to_path(flags.path));
+  const bool is_idx = is_folder && is_idx_folder(to_path(flags.path));
   const Extents expected = model.input_shape();
   if (!flags.split.empty() && !is_idx) throw WrongCall("--split", "is only for IDX folders");
   if (!flags.layout.empty() && extension != ".npy")

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "framework/core/error.hpp"
+#include "framework/core/path.hpp"
 #include "framework/core/random.hpp"
 #include "layers/onnx/export_onnx.hpp"
 #include "quant/export/c99/export_c99.hpp"
@@ -148,13 +149,13 @@ void export_floats_to_onnx(const ExportOptions& options, Model& model) {
 
 void export_to_c99(const ExportOptions& options, Model& model) {
   namespace fs = std::filesystem;
-  if (!fs::is_directory(options.output))
+  if (!fs::is_directory(to_path(options.output)))
     throw DataError(options.output, "is no folder: make it, or name another with --output");
   std::vector<std::pair<std::string, std::string>> outputs;
   for (const char* const suffix : {".h", ".c", "_test.c"}) {
     if (options.test > 0 || suffix[0] == '.')
       outputs.emplace_back("--name",
-                           (fs::path(options.output) / (options.c99.name + suffix)).string());
+                           to_text(to_path(options.output) / to_path(options.c99.name + suffix)));
   }
   check_outputs(outputs, {options.model.path, options.data.path, options.data.target});
   model.integer = integers_of(model);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/core/system/process.hpp"
 #include "tools/command.hpp"
 #include "tools/flags.hpp"
 #include "tools/output.hpp"
@@ -103,7 +104,8 @@ int run_program(int argc, const char* const* argv) {
 
 int main(int argc, char** argv) {
   try {
-    return quantrain::tools::run_program(argc, argv);
+    const quantrain::system::Arguments arguments(argc, argv);
+    return quantrain::tools::run_program(arguments.count(), arguments.values());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "quantrain: %s\n", error.what());
     return 1;

@@ -1,7 +1,5 @@
 #include "tools/output.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -14,7 +12,9 @@
 
 #include "framework/core/error.hpp"
 #include "framework/core/file.hpp"
+#include "framework/core/path.hpp"
 #include "framework/core/shape.hpp"
+#include "framework/core/system/process.hpp"
 #include "framework/core/text_stream.hpp"
 #include "framework/core/text_table.hpp"
 #include "framework/io/json_writer.hpp"
@@ -226,9 +226,7 @@ std::atomic<const char*> interrupt_hint = "";
 // Only calls that a signal handler may make.
 void end_by(int number) {
   const char* const texts[] = {"quantrain: interrupted", interrupt_hint.load(), "\n"};
-  for (const char* const text : texts) {
-    if (::write(STDERR_FILENO, text, std::strlen(text)) < 0) break;
-  }
+  for (const char* const text : texts) system::write_error(text);
   std::signal(number, SIG_DFL);
   std::raise(number);
 }
@@ -243,14 +241,7 @@ extern "C" void quantrain_on_signal(int number) {
 
 }  // namespace
 
-void handle_signals() {
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
-    // What the caller ignores, such as a hangup under nohup, stays ignored.
-    if (std::signal(number, SIG_IGN) != SIG_IGN) std::signal(number, quantrain_on_signal);
-  }
-  // A reader that has seen enough, such as head, ends the program without a word.
-  std::signal(SIGPIPE, SIG_DFL);
-}
+void handle_signals() { system::on_interrupt(quantrain_on_signal); }
 
 void set_interrupt_hint(const char* hint) { interrupt_hint.store(hint); }
 
@@ -268,9 +259,9 @@ void write_files(const std::function<void()>& write) {
 
 void check_folder(const std::string& path) {
   namespace fs = std::filesystem;
-  fs::path existing = fs::absolute(path);
+  fs::path existing = fs::absolute(to_path(path));
   while (!fs::exists(existing) && existing.has_relative_path()) existing = existing.parent_path();
-  check_writable((existing / "step").string());
+  check_writable(to_text(existing / "step"));
 }
 
 void check_outputs(const std::vector<std::pair<std::string, std::string>>& outputs,
@@ -278,8 +269,8 @@ void check_outputs(const std::vector<std::pair<std::string, std::string>>& outpu
   namespace fs = std::filesystem;
   std::error_code error;
   const auto same = [&](const std::string& a, const std::string& b) {
-    return fs::weakly_canonical(fs::absolute(a, error), error) ==
-           fs::weakly_canonical(fs::absolute(b, error), error);
+    return fs::weakly_canonical(fs::absolute(to_path(a), error), error) ==
+           fs::weakly_canonical(fs::absolute(to_path(b), error), error);
   };
   for (size_t i = 0; i < outputs.size(); ++i) {
     const auto& [name, path] = outputs[i];

@@ -1,8 +1,8 @@
 // Data to learn from and data to judge by.
 #include <CLI/CLI.hpp>
-#include <filesystem>
 #include <utility>
 
+#include "framework/core/path.hpp"
 #include "framework/core/splitmix64.hpp"
 #include "framework/core/text_stream.hpp"
 #include "tools/command.hpp"
@@ -42,7 +42,7 @@ Parts read_parts(const DataFlags& flags, const TestFlags& test, const Model& mod
     other.path = test.path;
     other.split.clear();
     other.samples = 0;
-    if (std::filesystem::path(test.path).extension() != ".csv" && flags.target != "input")
+    if (to_path(test.path).extension() != ".csv" && flags.target != "input")
       other.target = test.target;
   } else {
     other.split = "test";

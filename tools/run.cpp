@@ -1,9 +1,9 @@
 // quantrain run: classes, real outputs or integers of a model, to .npy or .csv.
 #include <CLI/CLI.hpp>
-#include <filesystem>
 #include <memory>
 
 #include "framework/core/error.hpp"
+#include "framework/core/path.hpp"
 #include "framework/core/text_stream.hpp"
 #include "framework/integer/classes.hpp"
 #include "framework/metrics/evaluate.hpp"
@@ -115,7 +115,7 @@ void add_results(const ArrayFile& file, const std::vector<std::string>& names, R
 void run_model(const RunOptions& given) {
   RunOptions options = given;
   options.common.apply();
-  const std::string extension = std::filesystem::path(options.output).extension();
+  const std::string extension = to_text(to_path(options.output).extension());
   if (!options.output.empty() && extension != ".npy" && extension != ".csv")
     throw WrongCall("--output", '"', options.output, "\": write to a .npy or a .csv file");
   check_outputs({{"--output", options.output}},

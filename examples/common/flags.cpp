@@ -2,7 +2,6 @@
 
 #include <CLI/CLI.hpp>
 #include <cmath>
-#include <filesystem>
 #include <iostream>
 #include <system_error>
 #include <utility>
@@ -10,6 +9,8 @@
 #include "framework/arithmetic/qparams.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/file.hpp"
+#include "framework/core/path.hpp"
+#include "framework/core/system/process.hpp"
 
 namespace quantrain::examples {
 namespace {
@@ -27,11 +28,11 @@ std::string check_seed(const std::string& text) {
 }
 
 // Whether two paths name the same file, which need not exist yet.
-bool same_file(const std::filesystem::path& a, const std::filesystem::path& b) {
+bool same_file(const std::string& a, const std::string& b) {
   if (a.empty() || b.empty()) return false;
   std::error_code error;
-  const auto canonical = [&](const std::filesystem::path& path) {
-    return std::filesystem::weakly_canonical(std::filesystem::absolute(path), error);
+  const auto canonical = [&](const std::string& path) {
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(to_path(path)), error);
   };
   return canonical(a) == canonical(b) && !error;
 }
@@ -105,8 +106,9 @@ std::optional<Flags> parse_flags(int argc, const char* const* argv, const Comman
   for (CLI::Option* option : app.get_options()) {
     if (option != app.get_help_ptr()) option->capture_default_str();
   }
+  const system::Arguments arguments(argc, argv);
   try {
-    app.parse(argc, argv);
+    app.parse(arguments.count(), arguments.values());
   } catch (const CLI::CallForHelp&) {
     std::cout << app.help();
     return std::nullopt;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <filesystem>
 #include <iostream>
 #include <map>
 #include <span>
@@ -14,6 +13,7 @@
 #include "framework/core/cpu.hpp"
 #include "framework/core/file.hpp"
 #include "framework/core/parallel.hpp"
+#include "framework/core/path.hpp"
 #include "framework/core/text_stream.hpp"
 #include "layers/evaluate.hpp"
 #include "layers/evaluation_mode.hpp"
@@ -115,7 +115,7 @@ TrainingOptions stage(const Program& program,
                            .configuration = configuration(program, flags, task)};
   }
   if (!flags.log.empty()) {
-    std::filesystem::create_directories(flags.log);
+    std::filesystem::create_directories(to_path(flags.log));
     options.evaluate = [&] {
       return Metrics{{task.score_name, task.score(predict(net, evaluation(task.test)))}};
     };

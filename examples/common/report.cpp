@@ -1,14 +1,14 @@
 #include "examples/common/report.hpp"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <iomanip>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <ostream>
+
+#include "framework/core/path.hpp"
+#include "framework/core/system/process.hpp"
 
 namespace quantrain::examples {
 namespace {
@@ -29,17 +29,11 @@ Json to_json(const CallTimes& times) {
   return json;
 }
 
-double peak_rss_mib() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_maxrss) / 1024.0;  // Linux counts in KiB
-}
-
 }  // namespace
 
 std::string dataset_name(const std::string& folder) {
-  const std::filesystem::path path = std::filesystem::path(folder).lexically_normal();
-  return path.has_filename() ? path.filename().string() : path.parent_path().filename().string();
+  const std::filesystem::path path = to_path(folder).lexically_normal();
+  return to_text(path.has_filename() ? path.filename() : path.parent_path().filename());
 }
 
 CallTimes time_calls(int calls, const std::function<void(int64_t)>& call) {
@@ -109,7 +103,7 @@ std::string to_json(const Report& report) {
         {"channel", channel},
         {"decibels", output->channels[static_cast<size_t>(channel)].signal_to_noise()}};
   }
-  json["peak_rss_mib"] = peak_rss_mib();
+  json["peak_rss_mib"] = static_cast<double>(system::peak_memory()) / 1048576.0;
   // A folder's name need not be UTF-8.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
 }

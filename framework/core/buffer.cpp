@@ -1,8 +1,5 @@
 #include "framework/core/buffer.hpp"
 
-#include <pthread.h>
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -10,6 +7,9 @@
 #include <mutex>
 #include <new>
 #include <vector>
+
+#include "framework/core/system/memory.hpp"
+#include "framework/core/system/process.hpp"
 
 namespace quantrain::pool {
 namespace {
@@ -46,43 +46,18 @@ constexpr size_t kPage = 4096;
 // For smaller blocks, an extra page would be too much overhead.
 constexpr bool is_spread(size_t size) { return kSpreads && size >= 16 * kPage; }
 
-#if defined(MADV_HUGEPAGE)
-// Blocks of at least kLargePage bytes are mapped on their own and ask for pages of this size, so
-// that loops over large tensors wait less often for translations of addresses. In memory of
-// malloc(), the advice would outlive the block.
-constexpr size_t kLargePage = size_t{2} << 20;
-constexpr size_t kMostPage = size_t{1} << 16;  // on some Arm systems, usual pages have 64 KiB
-
-constexpr size_t mapped_bytes(size_t bytes) { return (bytes + kMostPage - 1) & ~(kMostPage - 1); }
-
-/// Throws: std::bad_alloc
-void* map(size_t bytes) {
-  const size_t wanted = mapped_bytes(bytes);
-  void* const all = ::mmap(
-      nullptr, wanted + kLargePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (all == MAP_FAILED) throw std::bad_alloc();
-  char* const begin = static_cast<char*>(all);
-  const size_t before = -reinterpret_cast<uintptr_t>(begin) % kLargePage;
-  if (before > 0) ::munmap(begin, before);
-  ::munmap(begin + before + wanted, kLargePage - before);
-  ::madvise(begin + before, wanted, MADV_HUGEPAGE);  // a wish that the system may refuse
-  return begin + before;
-}
-
-void unmap(void* block, size_t bytes) { ::munmap(block, mapped_bytes(bytes)); }
-#else
-constexpr size_t kLargePage = std::numeric_limits<size_t>::max();
-void* map(size_t) { throw std::bad_alloc(); }
-void unmap(void*, size_t) {}
-#endif
+// Blocks of at least a large page are mapped on their own and ask for such pages, so that loops
+// over large tensors wait less often for translations of addresses. In memory of malloc(), the
+// advice would outlive the block.
+bool is_mapped(size_t size) { return size >= system::large_page(); }
 
 /// A block of `size` bytes. A large block begins at a cache line that depends on `number`, the
 /// count of large blocks so far.
 /// Throws: std::bad_alloc
 void* new_block(size_t size, size_t number) {
   if (!is_spread(size)) return ::operator new (size, std::align_val_t{kAlignment});
-  void* const page = size >= kLargePage ? map(size + kPage)
-                                        : ::operator new (size + kPage, std::align_val_t{kPage});
+  void* const page = is_mapped(size) ? system::map(size + kPage)
+                                     : ::operator new (size + kPage, std::align_val_t{kPage});
   // 13 and the 64 lines of a page are coprime, so consecutive blocks go through all lines.
   return static_cast<char*>(page) + number * 13 * kAlignment % kPage;
 }
@@ -91,7 +66,7 @@ void delete_block(void* block, size_t size) {
   if (!is_spread(size)) return ::operator delete (block, std::align_val_t{kAlignment});
   const size_t into_page = reinterpret_cast<uintptr_t>(block) % kPage;
   void* const page = static_cast<char*>(block) - into_page;
-  if (size >= kLargePage) return unmap(page, size + kPage);
+  if (is_mapped(size)) return system::unmap(page, size + kPage);
   ::operator delete (page, std::align_val_t{kPage});
 }
 
@@ -174,7 +149,7 @@ Pool& instance();
 // The pool is never destroyed, because static buffers may be destroyed later than it would be.
 // fork() takes the lock first, so that the child cannot inherit a lock that another thread holds.
 Pool* new_pool() {
-  ::pthread_atfork(
+  system::at_fork(
       [] { instance().lock(); }, [] { instance().unlock(); }, [] { instance().unlock(); });
   return new Pool;
 }

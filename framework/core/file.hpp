@@ -13,7 +13,7 @@ namespace quantrain {
 /// Tests whether write_file(path) can succeed: creates a file in the same folder and removes it.
 /// Programs call this before they compute what they will write.
 /// Throws: DataError naming the path and the reason. A path that contains a zero byte is refused,
-/// here and by all functions below.
+/// here and by all functions below. Paths are UTF-8; on POSIX systems, they may have any bytes.
 void check_writable(const std::string& path);
 
 /// Writes the parts one after the other to a temporary file in the same folder, flushes it to the
@@ -21,7 +21,8 @@ void check_writable(const std::string& path);
 /// new file keeps the old one's permissions. A symbolic link is followed. If the system supports
 /// unnamed files (Linux's O_TMPFILE), the temporary file gets its name only when it is complete.
 /// Otherwise, a process that is killed leaves "<path>.tmp<numbers>", which the next write to path
-/// removes. Exceeding a file size limit is an error, not a signal.
+/// removes. Exceeding a file size limit is an error, not a signal. On Windows before 10, a file
+/// that another program has open is not replaced, which is an error.
 /// Throws: DataError naming the path and the reason; the temporary file is removed.
 void write_file(const std::string& path, std::span<const std::span<const uint8_t>> parts);
 void write_file(const std::string& path, std::string_view text);

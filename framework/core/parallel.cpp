@@ -13,6 +13,7 @@
 
 #include "framework/core/error.hpp"
 #include "framework/core/processors.hpp"
+#include "framework/core/system/process.hpp"
 
 // Debian's TBB is not instrumented, so the thread sanitizer does not see how TBB orders the start
 // and the end of a task. These two macros tell the sanitizer this order, for every loop of the
@@ -48,7 +49,7 @@ void after_fork() {
   static_cast<void>(arena.release());
   static_cast<void>(allowed.release());
 }
-[[maybe_unused]] const int registered = ::pthread_atfork(nullptr, nullptr, after_fork);
+[[maybe_unused]] const bool is_registered = (system::at_fork(nullptr, nullptr, after_fork), true);
 
 /// The destructor calls f, also when an exception leaves the scope.
 template <class F>

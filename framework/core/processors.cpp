@@ -5,9 +5,7 @@
 #include <cstdio>
 #include <thread>
 
-#ifdef __linux__
-#include <sched.h>
-#endif
+#include "framework/core/system/process.hpp"
 
 namespace quantrain {
 namespace {
@@ -62,23 +60,6 @@ std::optional<Group> group_of(std::string_view line) {
   return Group{is_v2, std::string(line.substr(second + 1))};
 }
 
-#ifdef __linux__
-int processors_of_mask() {
-  // The kernel refuses a mask that is too small for the machine.
-  for (int most = 1024; most <= 1 << 20; most *= 4) {
-    cpu_set_t* const mask = CPU_ALLOC(static_cast<size_t>(most));
-    if (mask == nullptr) return 0;
-    const size_t size = CPU_ALLOC_SIZE(static_cast<size_t>(most));
-    const int count = ::sched_getaffinity(0, size, mask) == 0 ? CPU_COUNT_S(size, mask) : 0;
-    CPU_FREE(mask);
-    if (count > 0) return count;
-  }
-  return 0;
-}
-#else
-int processors_of_mask() { return 0; }
-#endif
-
 }  // namespace
 
 std::optional<double> cpu_quota(const std::string& root) {
@@ -106,7 +87,7 @@ std::optional<double> cpu_quota(const std::string& root) {
 }
 
 int usable_processors(const std::string& root) {
-  int count = processors_of_mask();
+  int count = system::processors_of_mask();
   if (count == 0) count = static_cast<int>(std::thread::hardware_concurrency());
   if (const std::optional<double> quota = cpu_quota(root))
     count = static_cast<int>(std::min<double>(count, *quota));

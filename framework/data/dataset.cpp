@@ -1,9 +1,9 @@
 #include "framework/data/dataset.hpp"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "framework/core/error.hpp"
+#include "framework/core/path.hpp"
 #include "framework/data/dataset_error.hpp"
 
 namespace quantrain {
@@ -34,9 +34,9 @@ void check_images(const Shape& shape,
 
 std::string find_file(const std::string& folder, const std::string& name) {
   for (const char* suffix : {"", ".gz"}) {
-    const std::filesystem::path path = std::filesystem::path(folder) / (name + suffix);
+    const std::filesystem::path path = to_path(folder) / (name + suffix);
     std::error_code ignored;
-    if (std::filesystem::exists(path, ignored)) return path.string();
+    if (std::filesystem::exists(path, ignored)) return to_text(path);
   }
   throw DataError(kDataset, folder, ": has neither ", name, " nor ", name, ".gz");
 }
@@ -98,7 +98,7 @@ Dataset Dataset::from_idx(const std::string& images_path,
 
 Dataset Dataset::mnist(const std::string& folder, Split split, const IdxOptions& options) {
   std::error_code ignored;
-  if (!std::filesystem::is_directory(folder, ignored))
+  if (!std::filesystem::is_directory(to_path(folder), ignored))
     throw DataError(kDataset, folder, ": is not a folder");
   const std::string prefix = split == Split::kTrain ? "train" : "t10k";
   const std::string images = find_file(folder, prefix + "-images-idx3-ubyte");

@@ -1,11 +1,11 @@
 #include "framework/data/image_folder.hpp"
 
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 
 #include "framework/core/error.hpp"
 #include "framework/core/file.hpp"
+#include "framework/core/path.hpp"
 #include "framework/data/idx.hpp"
 
 namespace quantrain {
@@ -20,21 +20,21 @@ bool is_folder(const fs::path& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status))
-    throw DataError(kFolder, path.string(), ": leads nowhere: ", error.message());
+    throw DataError(kFolder, to_text(path), ": leads nowhere: ", error.message());
   return fs::is_directory(status);
 }
 
 /// Paths in a folder, sorted by the bytes of their names. Hidden entries are left out.
 std::vector<fs::path> entries(const fs::path& folder) {
   std::vector<fs::path> found;
-  for (const std::string& name : names_in(folder.string())) {
-    if (name[0] != '.') found.push_back(folder / name);
+  for (const std::string& name : names_in(to_text(folder))) {
+    if (name[0] != '.') found.push_back(folder / to_path(name));
   }
   return found;
 }
 
 bool is_png(const fs::path& path) {
-  std::string suffix = path.extension().string();
+  std::string suffix = to_text(path.extension());
   for (char& c : suffix) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   return suffix == ".png";
 }
@@ -46,23 +46,23 @@ ImageFolder read_image_folder(const std::string& folder, const ImageFolderOption
   std::vector<std::string> paths;
   std::vector<int32_t> labels;
   int64_t file_bytes = 0;
-  for (const fs::path& of_class : entries(folder)) {
+  for (const fs::path& of_class : entries(to_path(folder))) {
     if (!is_folder(of_class)) continue;
     const size_t before = labels.size();
     for (const fs::path& path : entries(of_class)) {
       if (is_folder(path))
         throw DataError(kFolder,
-                        path.string(),
+                        to_text(path),
                         ": is a folder in the folder of a class: move its images into that one");
       if (!is_png(path))
         throw DataError(
-            kFolder, path.string(), ": is not a .png file: convert it, or move it elsewhere");
-      file_bytes += InputFile(path.string()).left();
-      paths.push_back(path.string());
+            kFolder, to_text(path), ": is not a .png file: convert it, or move it elsewhere");
+      file_bytes += InputFile(to_text(path)).left();
+      paths.push_back(to_text(path));
       labels.push_back(static_cast<int32_t>(classes.size()));
     }
-    if (labels.size() == before) throw DataError(kFolder, of_class.string(), ": has no images");
-    classes.push_back(of_class.filename().string());
+    if (labels.size() == before) throw DataError(kFolder, to_text(of_class), ": has no images");
+    classes.push_back(to_text(of_class.filename()));
   }
   if (classes.empty()) {
     throw DataError(

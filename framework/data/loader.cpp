@@ -1,7 +1,5 @@
 #include "framework/data/loader.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -19,6 +17,7 @@
 #include "framework/core/error.hpp"
 #include "framework/core/random.hpp"
 #include "framework/core/rounding.hpp"
+#include "framework/core/system/process.hpp"
 #include "framework/data/mixup.hpp"
 
 namespace quantrain {
@@ -67,7 +66,7 @@ class DataLoader::Iterator::Prefetch {
   Prefetch& operator=(const Prefetch&) = delete;
 
   /// False in a child process after fork(), where the thread does not exist.
-  bool is_ours() const { return process_ == ::getpid(); }
+  bool is_ours() const { return process_ == system::process_id(); }
 
   /// The next batch, or nothing after the last one. Rethrows an exception from the thread.
   std::optional<Batch> next() {
@@ -181,7 +180,7 @@ class DataLoader::Iterator::Prefetch {
   int64_t shards_ = 0;  // and shards
   Sharding::Interval own_;
   int64_t shard_ = 0;  // the next one to read
-  const pid_t process_ = ::getpid();
+  const int64_t process_ = system::process_id();
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -1,36 +1,14 @@
 #include "layers/onnx/external_data.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <string_view>
 #include <utility>
 
 #include "framework/core/error.hpp"
+#include "framework/core/system/file.hpp"
 
 namespace quantrain::onnx {
 namespace {
-
-class Descriptor {
- public:
-  explicit Descriptor(int descriptor) : descriptor_(descriptor) {}
-  Descriptor(Descriptor&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(descriptor_, other.descriptor_);
-    return *this;
-  }
-  ~Descriptor() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  int get() const { return descriptor_; }
-
- private:
-  int descriptor_;
-};
 
 /// A fault, without the names that the caller adds.
 struct Fault {
@@ -63,18 +41,11 @@ std::vector<std::string> parts_of(const std::string& location) {
 }
 
 /// Opens a file below the folder, one part after the other, and follows no link.
-Descriptor open_below(const std::string& folder, const std::string& location) {
-  const std::vector<std::string> parts = parts_of(location);
-  Descriptor at(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  for (size_t i = 0; at.get() >= 0 && i < parts.size(); ++i) {
-    const int kind = i + 1 < parts.size() ? O_DIRECTORY : O_NONBLOCK;
-    at = Descriptor(::openat(at.get(), parts[i].c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | kind));
-  }
-  if (at.get() < 0) {
-    if (errno == ELOOP) throw Fault{"its location " + location + " is a symbolic link"};
-    throw Fault{"cannot open " + location + ": " + std::strerror(errno)};
-  }
-  return at;
+system::Inside open_below(const std::string& folder, const std::string& location) {
+  system::Inside inside = system::open_inside(folder, parts_of(location));
+  if (inside.is_link) throw Fault{"its location " + location + " is a symbolic link"};
+  if (!inside.file.is_open()) throw Fault{"cannot open " + location + ": " + system::last_error()};
+  return inside;
 }
 
 }  // namespace
@@ -93,27 +64,19 @@ Bytes ExternalFiles::read(const std::string& tensor, const ExternalEntries& entr
       throw Fault{"has " + std::to_string(length) + " bytes, but its shape and type need " +
                   std::to_string(size)};
     if (folder_.empty()) throw Fault{"lies in another file, and the model was read from memory"};
-    const Descriptor file = open_below(folder_, location);
-    struct stat info {};
-    if (::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode))
-      throw Fault{location + " is not a regular file"};
-    if (offset > info.st_size || size > info.st_size - offset)
-      throw Fault{"ends after " + location + ", which has " + std::to_string(info.st_size) +
+    const system::Inside inside = open_below(folder_, location);
+    if (!inside.is_regular) throw Fault{location + " is not a regular file"};
+    if (offset > inside.size || size > inside.size - offset)
+      throw Fault{"ends after " + location + ", which has " + std::to_string(inside.size) +
                   " bytes"};
-    int64_t& left = left_.try_emplace({info.st_dev, info.st_ino}, info.st_size).first->second;
+    int64_t& left = left_.try_emplace(inside.id, inside.size).first->second;
     if (size > left)
       throw Fault{"shares bytes of " + location + " with other tensors: more is read than it has"};
     left -= size;
     bytes_ += size;
 
     auto owner = std::make_shared<std::vector<uint8_t>>(static_cast<size_t>(size));
-    for (int64_t done = 0; done < size;) {
-      const ssize_t n = ::pread(
-          file.get(), owner->data() + done, static_cast<size_t>(size - done), offset + done);
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) throw Fault{"cannot read " + location};
-      done += n;
-    }
+    if (!system::read_at(inside.file, offset, *owner)) throw Fault{"cannot read " + location};
     const std::span<const uint8_t> view = *owner;
     return {std::move(owner), view};
   } catch (const Fault& fault) {

@@ -1,7 +1,5 @@
 #include "layers/training/checkpoint.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
 #include <chrono>
@@ -16,7 +14,9 @@
 #include "framework/core/error.hpp"
 #include "framework/core/file.hpp"
 #include "framework/core/hash.hpp"
+#include "framework/core/path.hpp"
 #include "framework/core/splitmix64.hpp"
+#include "framework/core/system/process.hpp"
 #include "framework/io/format.hpp"
 #include "framework/io/json.hpp"
 #include "framework/io/json_writer.hpp"
@@ -38,7 +38,7 @@ constexpr size_t kDigits = 12;
 std::string path_of(const std::string& folder, int64_t step) {
   std::string number = std::to_string(step);
   number.insert(0, kDigits - std::min(kDigits, number.size()), '0');
-  return (fs::path(folder) / (kPrefix + number + kSuffix)).string();
+  return to_text(to_path(folder) / (kPrefix + number + kSuffix));
 }
 
 /// A checkpoint's file.
@@ -58,11 +58,11 @@ std::vector<CheckpointFile> checkpoints_in(const std::string& folder) {
     int64_t step = 0;
     const auto [stopped, problem] = std::from_chars(first, last, step);
     if (problem == std::errc() && stopped == last && step >= 0)
-      files.push_back({step, (fs::path(folder) / name).string()});
+      files.push_back({step, to_text(to_path(folder) / to_path(name))});
   }
   std::sort(files.begin(), files.end(), [](const CheckpointFile& a, const CheckpointFile& b) {
     const auto key = [](const CheckpointFile& file) {
-      const size_t digits = fs::path(file.path).filename().string().size();
+      const size_t digits = to_path(file.path).filename().native().size();
       return std::pair(file.step, digits);
     };
     return key(a) < key(b);
@@ -74,9 +74,9 @@ std::vector<CheckpointFile> checkpoints_in(const std::string& folder) {
 void set_aside(const std::string& path) {
   std::error_code ignored;
   std::string name = path + kSkipped;
-  for (int i = 2; fs::exists(fs::symlink_status(name, ignored)); ++i)
+  for (int i = 2; fs::exists(fs::symlink_status(to_path(name), ignored)); ++i)
     name = path + kSkipped + std::to_string(i);
-  fs::rename(path, name, ignored);
+  fs::rename(to_path(path), to_path(name), ignored);
 }
 
 std::string checksum(const TensorFile& file) {
@@ -165,9 +165,10 @@ std::string run_of(const std::string& path) {
 /// runs that are equal.
 std::string new_run() {
   uint64_t bits = 0;
-  if (::getentropy(&bits, sizeof bits) != 0) {  // an old kernel
+  if (!system::random_bits(bits)) {  // an old kernel
     const int64_t now = std::chrono::system_clock::now().time_since_epoch().count();
-    bits = SplitMix64::mix(static_cast<uint64_t>(now) ^ static_cast<uint64_t>(::getpid()) << 48);
+    bits = SplitMix64::mix(static_cast<uint64_t>(now) ^ static_cast<uint64_t>(system::process_id())
+                                                            << 48);
   }
   char digits[17] = {};
   std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(bits));
@@ -207,7 +208,7 @@ Checkpoints::Checkpoints(CheckpointOptions options) : options_(std::move(options
   for (const std::string* text : {&options_.configuration, &options_.run})
     if (!is_utf8(*text)) fail("configuration or run is not UTF-8: \"", *text, '"');
   std::error_code error;
-  fs::create_directories(folder, error);
+  fs::create_directories(to_path(folder), error);
   if (error) fail(folder, ": ", error.message());
   check_writable(path_of(folder, 0));
   const std::vector<CheckpointFile> files = checkpoints_in(folder);
@@ -242,7 +243,7 @@ void Checkpoints::save(int64_t step,
     if (other->step >= step && other->path != path) {
       set_aside(other->path);
     } else if (left-- <= 0) {
-      fs::remove(other->path, gone_already);
+      fs::remove(to_path(other->path), gone_already);
     }
   }
 }

@@ -1,16 +1,16 @@
 #include "layers/training/progress.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
+
+#include "framework/core/system/process.hpp"
 
 namespace quantrain {
 
 Progress::Progress(std::string label, int64_t samples, double seconds)
     : label_(std::move(label)),
       total_(samples),
-      on_terminal_(isatty(STDOUT_FILENO) != 0),
+      on_terminal_(system::is_terminal(stdout)),
       drawn_(Clock::now()),
       start_(drawn_ -
              std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds))) {}

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <iomanip>
 
 #include "framework/core/error.hpp"
 #include "framework/core/file.hpp"
+#include "framework/core/path.hpp"
 #include "framework/core/text_stream.hpp"
 #include "framework/core/version.hpp"
 #include "framework/integer/classes.hpp"
@@ -365,7 +365,7 @@ int64_t ram_bytes(const integer::Program& program, bool pack_weights) {
 }
 
 void write_c99(const std::string& folder, const C99Sources& sources, const std::string& test) {
-  const std::string base = (std::filesystem::path(folder) / sources.name).string();
+  const std::string base = to_text(to_path(folder) / to_path(sources.name));
   check_writable(base + ".h");
   check_writable(base + ".c");
   if (!test.empty()) check_writable(base + "_test.c");

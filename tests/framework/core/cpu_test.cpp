@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
 #include <string>
 
 #include "framework/core/error.hpp"
 #include "tests/catch.hpp"
+#include "tests/system.hpp"
 
 namespace quantrain {
 namespace {
@@ -19,10 +19,8 @@ bool usable(Isa isa) {
 // Runs the test case "child: ..." below in a separate process, because a process reads
 // QUANTRAIN_ISA only once.
 bool child_sees(const std::string& forced, const std::string& expected) {
-  const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
-  const std::string command = "QUANTRAIN_ISA='" + forced + "' QUANTRAIN_TEST_EXPECTED='" +
-                              expected + "' '" + program + "' '[isa-child]' > /dev/null";
-  return std::system(command.c_str()) == 0;
+  return test::run_again({{"QUANTRAIN_ISA", forced}, {"QUANTRAIN_TEST_EXPECTED", expected}},
+                         "[isa-child]");
 }
 
 }  // namespace

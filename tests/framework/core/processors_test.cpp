@@ -2,15 +2,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <thread>
 
 #include "framework/core/file.hpp"
 #include "tests/catch.hpp"
 #include "tests/temporary_folder.hpp"
-
-#ifdef __linux__
-#include <sched.h>
-#endif
 
 namespace quantrain {
 namespace {
@@ -88,22 +83,8 @@ TEST_CASE("files of control groups that say nothing set no quota", "[core][proce
   CHECK_FALSE(cpu_quota("/nowhere").has_value());
 }
 
-TEST_CASE("a process may use the processors of its affinity mask", "[core][processors]") {
-  const int all = usable_processors();
-  CHECK(all >= 1);
-#ifdef __linux__
-  // The mask of this thread is the mask that counts.
-  std::thread([] {
-    cpu_set_t mask;
-    REQUIRE(::sched_getaffinity(0, sizeof mask, &mask) == 0);
-    int first = 0;
-    while (!CPU_ISSET(first, &mask)) ++first;
-    CPU_ZERO(&mask);
-    CPU_SET(first, &mask);
-    REQUIRE(::sched_setaffinity(0, sizeof mask, &mask) == 0);
-    CHECK(usable_processors() == 1);
-  }).join();
-#endif
+TEST_CASE("a process may use at least one processor", "[core][processors]") {
+  CHECK(usable_processors() >= 1);
 }
 
 }  // namespace quantrain

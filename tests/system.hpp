@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+// What tests need of the operating system; in tests/system/posix and tests/system/windows.
+namespace quantrain::test {
+
+/// Memory before a page that nobody may access.
+struct GuardedMemory {
+  char* first = nullptr;
+  size_t bytes = 0;  ///< before the page, a multiple of its size
+};
+/// guards: whether the page is protected.
+/// Throws: std::bad_alloc
+GuardedMemory guarded_memory(size_t least_bytes, bool guards);
+void release(const GuardedMemory& memory);
+
+/// Gives freed memory back to the system.
+void trim_memory();
+
+/// Starts this program again with one argument and these environment variables, and tells whether
+/// it succeeded.
+bool run_again(const std::vector<std::pair<std::string, std::string>>& variables,
+               const std::string& argument);
+
+}  // namespace quantrain::test
