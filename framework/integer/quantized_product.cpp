@@ -187,7 +187,11 @@ void check_codes(const Constant& weight, std::string_view where) {
 void OverflowCheck::operator()(const QuantizedProduct& p, int64_t outputs, std::string_view where) {
   const Constant::Id id = p.weight.id();
   all_ -= p.weight.size();
-  if (all_ < 0) throw QuantError(where, "the network's products have more than 2^36 weights");
+  if (all_ < 0) {
+    throw QuantError(where,
+                     "the products up to this one have more than 2^36 weights, where shared ones "
+                     "count for each product: take fewer of them");
+  }
   const auto same_weights = largest_.lower_bound({id, 0});
   const bool read_before =
       same_weights != largest_.end() && std::get<Constant::Id>(same_weights->first) == id;
@@ -201,8 +205,9 @@ void OverflowCheck::operator()(const QuantizedProduct& p, int64_t outputs, std::
     left_ -= p.weight.size();
     if (left_ < 0) {
       throw QuantError(where,
-                       "it shares its weights, and too many shared weights have other numbers of "
-                       "outputs, or sums or biases near the limit");
+                       "it shares its weights, and the proof that sums fit would read more than "
+                       "2^26 shared weights again, because numbers of outputs differ, or because "
+                       "sums or biases are near 2^31: take fewer such products");
     }
   }
   for (int64_t o = 0; o < outputs; ++o) {

@@ -108,9 +108,9 @@ void check_weight_bits(int64_t bits, std::string_view where);
 class OverflowCheck {
  public:
   /// The shape of the product's weights must be valid.
-  /// Throws: QuantError naming `where` and the channel if an accumulator could overflow, or if too
-  /// many shared weights would have to be read again, or if the products have more than 2^36
-  /// weights, each product counted.
+  /// Throws: QuantError naming `where` and the channel if an accumulator could overflow, or if
+  /// more than 2^26 shared weights would have to be read again, or if the products have more than
+  /// 2^36 weights, each product counted.
   void operator()(const QuantizedProduct& product, int64_t outputs, std::string_view where);
 
  private:

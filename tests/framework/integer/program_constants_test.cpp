@@ -335,10 +335,16 @@ TEST_CASE("shared weights are not read again for every number of outputs", "[int
     check(p, int64_t{1} << k, "fc");  // not read again
   }
   QUANTRAIN_CHECK_ERROR(
-      check(p, int64_t{1} << 17, "fc"), QuantError, "[fc] it shares its weights, and too many");
+      check(p, int64_t{1} << 17, "fc"),
+      QuantError,
+      "[fc] it shares its weights, and the proof that sums fit would read more than 2^26 shared "
+      "weights again, because numbers of outputs differ, or because sums or biases are near 2^31");
   OverflowCheck many;
   for (int k = 0; k < 1 << 14; ++k) many(p, 1, "fc");
-  QUANTRAIN_CHECK_ERROR(many(p, 1, "fc"), QuantError, "products have more than 2^36 weights");
+  QUANTRAIN_CHECK_ERROR(many(p, 1, "fc"),
+                        QuantError,
+                        "[fc] the products up to this one have more than 2^36 weights, where "
+                        "shared ones count for each product: take fewer of them");
 }
 
 TEST_CASE("early files, in which each step has its own weights, load", "[integer][constants]") {
