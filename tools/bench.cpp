@@ -8,7 +8,6 @@
 #include "framework/autograd/profile.hpp"
 #include "framework/core/cpu.hpp"
 #include "framework/core/parallel.hpp"
-#include "framework/core/random.hpp"
 #include "framework/integer/model_profile.hpp"
 #include "layers/evaluation_mode.hpp"
 #include "quant/prepare/scopes.hpp"
@@ -41,19 +40,6 @@ double time_of(int64_t calls, const std::function<void()>& call) {
   const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
   std::nth_element(times.begin(), middle, times.end());
   return *middle;
-}
-
-/// Random codes of n samples for each input.
-std::vector<std::vector<uint8_t>> random_codes(const IntegerModel& model, int64_t n) {
-  std::vector<std::vector<uint8_t>> codes;
-  Random random(1);
-  for (size_t i = 0; i < model.input_count(); ++i) {
-    codes.emplace_back();
-    const int64_t levels = model.input_params(i).type.bits == 1 ? 2 : 256;
-    for (int64_t k = 0; k < n * model.input_shape(i).elements(); ++k)
-      codes.back().push_back(static_cast<uint8_t>(random.below(levels)));
-  }
-  return codes;
 }
 
 double time_integers(const IntegerModel& model, int64_t n, int64_t calls) {

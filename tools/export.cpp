@@ -5,7 +5,6 @@
 
 #include "framework/core/error.hpp"
 #include "framework/core/path.hpp"
-#include "framework/core/random.hpp"
 #include "layers/onnx/export_onnx.hpp"
 #include "quant/export/c99/export_c99.hpp"
 #include "quant/export/onnx/export_onnx.hpp"
@@ -43,11 +42,8 @@ std::vector<uint8_t> test_codes(const ExportOptions& options,
   const IntegerModel& integers = *model.integer;
   std::vector<uint8_t> codes;
   if (options.data.path.empty()) {
-    Random random(1);
-    for (size_t i = 0; i < integers.input_count(); ++i) {
-      for (int64_t k = 0; k < count * integers.input_shape(i).elements(); ++k)
-        codes.push_back(static_cast<uint8_t>(random.below(256)));
-    }
+    for (const std::vector<uint8_t>& input : random_codes(integers, count))
+      codes.insert(codes.end(), input.begin(), input.end());
     return codes;
   }
   DataFlags data = options.data;

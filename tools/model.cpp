@@ -322,6 +322,26 @@ IntegerModel integers_of(Model& model) {
   return quant::convert(*model.network, examples_of(model));
 }
 
+namespace {
+
+/// Random codes of an input with these parameters.
+void fill_random(std::span<uint8_t> codes, const QParams& params, Random& random) {
+  const int64_t levels = params.type.bits == 1 ? 2 : 256;
+  for (uint8_t& code : codes) code = static_cast<uint8_t>(random.below(levels));
+}
+
+}  // namespace
+
+std::vector<std::vector<uint8_t>> random_codes(const IntegerModel& model, int64_t n) {
+  std::vector<std::vector<uint8_t>> codes;
+  Random random(1);
+  for (size_t i = 0; i < model.input_count(); ++i) {
+    codes.emplace_back(static_cast<size_t>(n * model.input_shape(i).elements()));
+    fill_random(codes.back(), model.input_params(i), random);
+  }
+  return codes;
+}
+
 std::vector<Tensor> examples_of(const Model& model, Examples values, int64_t n) {
   std::vector<Tensor> examples;
   for (size_t i = 0; i < model.inputs(); ++i) {
@@ -338,11 +358,12 @@ std::vector<Tensor> examples_of(const Model& model, Examples values, int64_t n) 
     if (meaning && !meaning->features.empty())
       codes->features = std::make_shared<const integer::InputFeatures>(meaning->features);
     codes->bytes = Buffer<uint8_t>(shape.elements());
-    Random numbers(1, i);
-    for (int64_t k = 0; k < shape.elements(); ++k) {
-      codes->bytes.data()[k] = values == Examples::kRandom
-                                   ? static_cast<uint8_t>(numbers.below(256))
-                                   : static_cast<uint8_t>(codes->params.zero_point[0]);
+    const std::span<uint8_t> bytes(codes->bytes.data(), static_cast<size_t>(shape.elements()));
+    Random random(1, i);
+    if (values == Examples::kRandom) {
+      fill_random(bytes, codes->params, random);
+    } else {
+      std::fill(bytes.begin(), bytes.end(), static_cast<uint8_t>(codes->params.zero_point[0]));
     }
     examples.push_back(Tensor::decoded(shape, std::move(codes)));
   }

@@ -90,6 +90,9 @@ Model open_model(const ModelFlags& flags);
 /// Throws: DataError if it is a network of floats; what convert() throws.
 IntegerModel integers_of(Model& model);
 
+/// Random codes of n samples for each input, as it takes them: of 1 bit, 0 and 1.
+std::vector<std::vector<uint8_t>> random_codes(const IntegerModel& model, int64_t n);
+
 /// Example inputs of n samples, as a network takes them: codes of its declared ranges, or of [0,
 /// 1].
 enum class Examples { kZero, kRandom };

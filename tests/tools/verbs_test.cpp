@@ -4,6 +4,7 @@
 #include "framework/core/random.hpp"
 #include "framework/data/npy.hpp"
 #include "framework/integer/integer_model.hpp"
+#include "tests/framework/integer/programs.hpp"
 #include "tests/tools/program.hpp"
 
 namespace quantrain {
@@ -266,6 +267,16 @@ TEST_CASE("export writes C that computes the engine's integers", "[tools]") {
     INFO(ended.err);
     CHECK_THAT(ended.out, test::ContainsSubstring("5 of 5 equal"));
   }
+}
+
+TEST_CASE("inputs of 1 bit get random codes that they take", "[tools]") {
+  IntegerModel(integer::test::binary(1)).save(bench().at("bits.safetensors"));
+  runs("export bits.safetensors --to c99 --name bits --test 5 --output .", 0);
+  const Ended ended = bench().run("--version", "cc -std=c99 -O1 bits_test.c -o t && ./t && ");
+  INFO(ended.err);
+  CHECK_THAT(ended.out, test::ContainsSubstring("5 of 5 equal"));
+  runs("export bits.safetensors --to onnx-qdq --output bits.onnx", 0);
+  CHECK_FALSE(json_of("bench bits.safetensors --batch 1 --calls 1").at("layers").empty());
 }
 
 TEST_CASE("an exported .onnx file is the same integer model", "[tools]") {
