@@ -80,6 +80,10 @@ Data read_data(const DataFlags& flags,
 /// or if values are int8 for a quantized .onnx file that does not take int8.
 Reading reading_of(const DataFlags& flags, const Model& model, const Data& data);
 
+/// The range of x that belongs to a range of z over all channels, and where it is within a code of
+/// [0, 1], [-1, 1] or [0, 255], that; empty (min >= max) if there is none.
+Range raw_range(Range z, const integer::InputFeatures& features);
+
 /// In which form a model gets the samples.
 enum class Form {
   kRaw,     ///< x: integer models encode it

@@ -5,6 +5,7 @@
 #include "framework/core/file.hpp"
 #include "framework/core/text_stream.hpp"
 #include "quant/analysis/diagnose.hpp"
+#include "quant/analysis/number_text.hpp"
 #include "quant/prepare/prepare.hpp"
 #include "quant/prepare/scopes.hpp"
 #include "tools/command.hpp"
@@ -24,6 +25,42 @@ struct DiagnoseFlags {
   std::string page;
   Common common;
 };
+
+/// As the library's advice says it.
+std::string range_text(const std::string& low, const std::string& high) {
+  return "Range{" + low + "f, " + high + "f}";
+}
+
+std::string number(float value) {
+  TextStream text;
+  text << value;
+  return std::move(text).str();
+}
+
+/// The library advises ranges of what the network sees, z. --range is of the data's own values.
+void advise_raw_ranges(quant::Diagnosis& diagnosis, const Samples& samples) {
+  const Reading& reading = samples.reading;
+  const bool is_bytes = !samples.data->bytes.empty();
+  if (reading.features.empty() && !is_bytes) return;
+  for (quant::Finding& finding : diagnosis.findings) {
+    const quant::LayerDiagnosis& layer = diagnosis.layer(finding.layer);
+    for (const Range& z : {layer.floats.range, layer.usual}) {
+      const std::string seen = range_text(quant::number_text(z.min), quant::number_text(z.max));
+      const size_t at = finding.advice.find(seen);
+      if (!layer.is_input || at == std::string::npos) continue;
+      const Range x = raw_range(z, reading.features);
+      const bool exists = x.min < x.max;
+      finding.advice.replace(
+          at,
+          seen.size(),
+          exists ? range_text(number(x.min), number(x.max)) : range_text("LOW", "HIGH"));
+      if (!reading.features.empty()) finding.advice += ", of values before --mean and --deviation";
+      // Of bytes, the flag also says what 0 and 255 mean.
+      if (is_bytes && !(x == reading.raw)) finding.advice += ", of samples saved as floats";
+      break;
+    }
+  }
+}
 
 void diagnose_model(const DiagnoseFlags& options) {
   options.common.apply();
@@ -47,10 +84,10 @@ void diagnose_model(const DiagnoseFlags& options) {
     constexpr int64_t kCalibration = 1024;
     quant::calibrate(*model.network, samples.loader(model, kCalibration, 64));
   }
-  const quant::Diagnosis diagnosis =
-      quant::diagnose(*model.network,
-                      samples.loader(Form::kCodes, {}, {.batch = 64}),
-                      {.samples = std::min<int64_t>(count, 1024)});
+  quant::Diagnosis diagnosis = quant::diagnose(*model.network,
+                                               samples.loader(Form::kCodes, {}, {.batch = 64}),
+                                               {.samples = std::min<int64_t>(count, 1024)});
+  advise_raw_ranges(diagnosis, samples);
   if (!options.page.empty())
     write_files(
         [&] { write_file(options.page, in_own_words(diagnosis.to_html(options.model.path))); });

@@ -66,24 +66,6 @@ Range range_of(Range raw, const integer::InputFeatures& features) {
   return z;
 }
 
-/// The range of x that belongs to a range of z, and where it is within a code of a usual one, that.
-Range raw_range(Range z, const integer::InputFeatures& features) {
-  Range raw = z;
-  if (!features.empty()) {
-    raw = {-INFINITY, INFINITY};
-    for (size_t f = 0; f < features.scale.size(); ++f) {
-      raw.min = std::max(raw.min, integer::raw_value(z.min, features.offset[f], features.scale[f]));
-      raw.max = std::min(raw.max, integer::raw_value(z.max, features.offset[f], features.scale[f]));
-    }
-  }
-  for (const Range usual : kOfBytes) {
-    const float code = (usual.max - usual.min) / 255.0f;
-    if (std::fabs(raw.min - usual.min) < code && std::fabs(raw.max - usual.max) < code)
-      return usual;
-  }
-  return raw;
-}
-
 Range range_from(const DataFlags& flags) {
   const std::vector<float> ends = numbers("--range", flags.range);
   if (ends.size() != 2 || !(ends[0] < ends[1]))
@@ -224,6 +206,23 @@ class Source : public BatchSource {
 };
 
 }  // namespace
+
+Range raw_range(Range z, const integer::InputFeatures& features) {
+  Range raw = z;
+  if (!features.empty()) {
+    raw = {-INFINITY, INFINITY};
+    for (size_t f = 0; f < features.scale.size(); ++f) {
+      raw.min = std::max(raw.min, integer::raw_value(z.min, features.offset[f], features.scale[f]));
+      raw.max = std::min(raw.max, integer::raw_value(z.max, features.offset[f], features.scale[f]));
+    }
+  }
+  for (const Range usual : kOfBytes) {
+    const float code = (usual.max - usual.min) / 255.0f;
+    if (std::fabs(raw.min - usual.min) < code && std::fabs(raw.max - usual.max) < code)
+      return usual;
+  }
+  return raw;
+}
 
 Reading reading_of(const DataFlags& flags, const Model& model, const Data& data) {
   const int64_t channels = data.shape.empty() ? 1 : data.shape.back();

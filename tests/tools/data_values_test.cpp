@@ -1,4 +1,5 @@
 // What values, bytes and names in data mean for a model.
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -165,6 +166,45 @@ TEST_CASE("int8 values are the codes of a .tflite whose input is int8", "[tools]
   const Ended said = bench().run("run " + test::kTflite + " --data i8.npy --range 0,1");
   CHECK(said.status == 1);
   CHECK_THAT(said.err, test::ContainsSubstring("are codes of"));
+}
+
+TEST_CASE("diagnose advises --range in the units of the data", "[tools]") {
+  const std::vector<uint8_t> bytes = test::read_bytes(bench().at("big/images.bin"));
+  std::vector<float> floats;
+  std::vector<uint8_t> fifths;
+  for (const uint8_t byte : bytes) {
+    fifths.push_back(static_cast<uint8_t>(byte / 5));
+    floats.push_back(static_cast<float>(fifths.back()) / 255.0f);
+  }
+  const std::string shape = "(24, 13, 10)";
+  test::write_bytes(bench().at("fifths.npy"), test::npy("<f4", shape, test::bytes_of(floats)));
+  test::write_bytes(bench().at("fifths8.npy"), test::npy("|u1", shape, fifths));
+  ends_well(
+      "quantize float.safetensors --data big/nchw.npy --range 0,1 --mean 0.5 --deviation 0.25 "
+      "--network z.net");
+  const auto advice = [](const std::string& data) {
+    const Json report = report_of("diagnose z.net --data " + data);
+    for (const Json& finding : report.at("findings")) {
+      const auto text = finding.at("advice").get<std::string>();
+      if (finding.at("layer") == "input") return text;
+    }
+    return std::string();
+  };
+  // The network sees -2 to -1.2.
+  const std::string text = advice("fifths.npy");
+  INFO(text);
+  const std::string before = "the data's own range: --range ";
+  const size_t start = text.find(before);
+  REQUIRE(start != std::string::npos);
+  float low = 9.0f;
+  float high = 9.0f;
+  REQUIRE(std::sscanf(text.c_str() + start + before.size(), "%f,%f", &low, &high) == 2);
+  CHECK_THAT(low, Catch::Matchers::WithinAbs(0.0, 1.0 / 255.0));
+  CHECK_THAT(high, Catch::Matchers::WithinAbs(0.2, 1.0 / 255.0));
+  CHECK_THAT(text, test::ContainsSubstring(", of values before --mean and --deviation"));
+  CHECK_THAT(text, !test::ContainsSubstring("floats"));
+  // Of bytes, --range says what they mean, too.
+  CHECK_THAT(advice("fifths8.npy"), test::ContainsSubstring(", of samples saved as floats"));
 }
 
 TEST_CASE("quantize says how well it did without labels, too", "[tools]") {
