@@ -19,7 +19,7 @@ namespace {
 struct CompareOptions {
   ModelFlags a;
   ModelFlags b;
-  OnnxFlags onnx;
+  OnnxFlags onnx;  // of both
   DataFlags data;
   Common common;
 };
@@ -136,18 +136,35 @@ void check_outputs_fit(const Model& a,
   }
 }
 
+/// Values of int8 mean the same for both: numbers, or the codes of the same real values.
+void check_same_input(const Model& a, const Samples& of_a, const Model& b, const Samples& of_b) {
+  const std::optional<int32_t> offset_a = of_a.reading.int8_offset;
+  const std::optional<int32_t> offset_b = of_b.reading.int8_offset;
+  if (offset_a.has_value() != offset_b.has_value())
+    throw DataError(of_a.data->path,
+                    "holds int8, which are codes of ",
+                    offset_a ? a.path : b.path,
+                    " and numbers for ",
+                    offset_a ? b.path : a.path,
+                    ": save the real values as floats");
+  if (!offset_a) return;
+  const auto zero = [](const Samples& samples) {
+    return samples.reading.params->zero_point[0] - *samples.reading.int8_offset;
+  };
+  if (zero(of_a) != zero(of_b) || of_a.reading.params->scale != of_b.reading.params->scale)
+    throw DataError(of_a.data->path,
+                    "holds int8, which are codes of other real values for ",
+                    a.path,
+                    " than for ",
+                    b.path,
+                    ": save the real values as floats");
+}
+
 void compare_models(const CompareOptions& given) {
   CompareOptions options = given;
   options.common.apply();
   if (options.data.samples == 0) options.data.samples = kUnlessSaid;
-  // The flags say something about each .onnx file that quantrain did not write; if neither is one,
-  // opening A says so.
-  const bool to_a = takes_onnx_flags(options.a.path);
-  const bool to_b = takes_onnx_flags(options.b.path);
-  if (to_a || !to_b) options.a.onnx = options.onnx;
-  if (to_b) options.b.onnx = options.onnx;
-  Model a = open_model(options.a);
-  Model b = open_model(options.b);
+  auto [a, b] = open_models(options.a.path, options.b.path, options.onnx);
   const auto data = std::make_shared<const Data>(read_data(options.data, a));
   const std::vector<int64_t> other = b.input_shape();
   if (b.inputs() != 1 || (!other.empty() && other != data->shape))
@@ -165,6 +182,7 @@ void compare_models(const CompareOptions& given) {
   const bool said = !(options.data.range + options.data.mean + options.data.deviation).empty();
   if (!said && !a.meaning() && b.meaning()) of_a.reading = of_b.reading;
   if (!said && !b.meaning() && a.meaning()) of_b.reading = of_a.reading;
+  check_same_input(a, of_a, b, of_b);
 
   LayerRunner run_a(a, of_a);
   LayerRunner run_b(b, of_b);

@@ -42,7 +42,7 @@ struct Data {
   int64_t size = 0;
   std::vector<uint8_t> bytes{};  ///< [size, shape]; empty if values are floats
   std::vector<float> floats{};
-  bool is_int8 = false;           ///< the floats: codes, for a model whose file takes int8
+  bool is_int8 = false;           ///< the floats: codes, for a model of a file that takes int8
   std::vector<int32_t> labels{};  ///< [size], or empty
   std::vector<float> targets{};   ///< [size, target_shape], or empty
   std::vector<int64_t> target_shape{};

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "framework/autograd/node.hpp"
@@ -18,7 +19,8 @@
 #include "layers/onnx/reader.hpp"
 #include "quant/export/c99/export_c99.hpp"
 #include "quant/export/onnx/load_exported.hpp"
-#include "quant/import/onnx/import_quantized_onnx.hpp"
+#include "quant/import/onnx/float_graph.hpp"
+#include "quant/import/onnx/import_quantized_model.hpp"
 #include "quant/import/tflite/import_tflite.hpp"
 #include "quant/lowering/convert.hpp"
 #include "quant/prepare/input_quantize.hpp"
@@ -123,12 +125,20 @@ const char* flag_given(const OnnxFlags& flags) {
                                   : "--onnx-anew";
 }
 
-/// How much larger our codes of an input are than the file's, if those are int8.
-std::optional<int32_t> int8_offset(const onnx::Graph& graph, const std::string& input) {
-  constexpr int32_t kOffset = 128;
-  for (const onnx::ValueInfo& info : graph.inputs) {
-    if (info.name == input && info.type == onnx::ElementType::kInt8) return kOffset;
-  }
+// What models keep of an .onnx file whose input is int8: its values are codes, 128 less than ours.
+constexpr const char* kInputCodes = "input_codes";
+constexpr const char* kInt8 = "int8";
+constexpr int32_t kInt8Offset = 128;
+
+/// As the model's metadata say.
+std::optional<int32_t> int8_offset(const std::map<std::string, std::string>& metadata) {
+  const auto codes = metadata.find(kInputCodes);
+  if (codes == metadata.end() || codes->second != kInt8) return std::nullopt;
+  return kInt8Offset;
+}
+
+/// Names of the inputs that the file takes as codes of int8, or quantizes to them.
+std::set<std::string> int8_inputs(const onnx::Graph& graph) {
   const auto is_int8 = [&](const std::string& zero) {
     for (const onnx::StoredTensor& stored : graph.initializers) {
       if (stored.name == zero) return stored.type == onnx::ElementType::kInt8;
@@ -142,60 +152,94 @@ std::optional<int32_t> int8_offset(const onnx::Graph& graph, const std::string& 
     }
     return false;
   };
+  std::set<std::string> quantized;
   for (const onnx::Node& node : graph.nodes) {
-    if (node.op_type == "QuantizeLinear" && node.inputs.size() > 2 && node.inputs[0] == input &&
-        is_int8(node.inputs[2]))
-      return kOffset;
+    if (node.op_type != "QuantizeLinear" || node.inputs.empty()) continue;
+    const bool has_zero = node.inputs.size() > 2 && !node.inputs[2].empty();
+    const auto named = static_cast<onnx::ElementType>(node.get("output_dtype", int64_t{0}));
+    if (has_zero ? is_int8(node.inputs[2]) : named == onnx::ElementType::kInt8)
+      quantized.insert(node.inputs[0]);
   }
-  return std::nullopt;
+  std::set<std::string> names;
+  for (const onnx::ValueInfo& info : graph.inputs) {
+    if (info.type == onnx::ElementType::kInt8 || quantized.contains(info.name))
+      names.insert(info.name);
+  }
+  return names;
 }
 
 /// A network that is quantized in the file already.
-Model open_quantized(const ModelFlags& flags) {
+Model open_quantized(const ModelFlags& flags, onnx::Model file) {
   const OnnxFlags& onnx_flags = flags.onnx;
   quant::QuantizedOnnxOptions options{.onnx = onnx_options(onnx_flags),
                                       .choose_anew = onnx_flags.anew};
-  const onnx::Graph graph = onnx::read_model(flags.path).graph;
   if (!onnx_flags.range.empty()) {
     const std::vector<float> ends = numbers("--onnx-range", onnx_flags.range);
     if (ends.size() != 2 || !(ends[0] < ends[1]))
       throw WrongCall(
           "--onnx-range", '"', onnx_flags.range, "\": write the smaller and the larger: 0,1");
-    for (const onnx::ValueInfo& input : graph.inputs)
+    for (const onnx::ValueInfo& input : file.graph.inputs)
       options.ranges[input.name] = Range{ends[0], ends[1]};
-    for (const auto& stored : graph.initializers) options.ranges.erase(stored.name);
+    for (const auto& stored : file.graph.initializers) options.ranges.erase(stored.name);
   }
   Model model{.path = flags.path, .format = "ONNX", .kind = Model::Kind::kPrepared};
-  quant::QuantizedOnnx read = quant::import_quantized_onnx(flags.path, options);
+  const std::set<std::string> int8 = int8_inputs(file.graph);
+  quant::QuantizedOnnx read = quant::import_quantized_model(std::move(file), options);
   model.needs_data = !read.report.is_complete();
   model.network = std::make_unique<Network>(std::move(read.network));
   model.network->eval();
-  model.int8_offset = int8_offset(graph, model.input_name());
+  if (int8.contains(model.input_name())) model.network->metadata()[kInputCodes] = kInt8;
   return model;
 }
 
-Model open_onnx(const ModelFlags& flags) {
-  if (is_exported_onnx(flags.path) && flags.onnx.given())
+Model open_onnx(const ModelFlags& flags, onnx::Model file) {
+  const bool is_exported = is_exported_onnx(file);
+  if (is_exported && flags.onnx.given())
     throw WrongCall(flag_given(flags.onnx),
                     "says what ",
                     flags.path,
                     " says itself, which quantrain export wrote: leave it away");
-  if (is_exported_onnx(flags.path))
+  if (is_exported)
     return {.path = flags.path,
             .format = "ONNX",
             .kind = Model::Kind::kInteger,
-            .integer = load_exported_onnx(flags.path)};
-  if (quant::is_quantized_onnx(flags.path)) return open_quantized(flags);
+            .integer = load_exported_onnx(file)};
+  if (onnx::is_quantized(file.graph)) return open_quantized(flags, std::move(file));
   Model model{.path = flags.path, .format = "ONNX"};
-  model.network = std::make_unique<Network>(import_onnx(flags.path, onnx_options(flags.onnx)));
+  model.network = std::make_unique<Network>(import_onnx(std::move(file), onnx_options(flags.onnx)));
+  return model;
+}
+
+/// The file of an .onnx model, read once.
+std::optional<onnx::Model> read_onnx(const std::string& path) {
+  if (!ends_with(path, ".onnx")) return std::nullopt;
+  return onnx::read_model(path);
+}
+
+Model open_file(const ModelFlags& flags, std::optional<onnx::Model> file) {
+  if (file) return open_onnx(flags, std::move(*file));
+  uint8_t start[16] = {};
+  const size_t read = InputFile(flags.path).read(start);
+  const bool is_tflite = read >= 8 && std::string_view("TFL3") ==
+                                          std::string_view(reinterpret_cast<char*>(start) + 4, 4);
+  if (flags.onnx.given()) throw WrongCall(flag_given(flags.onnx), "is only for .onnx files");
+  if (is_tflite || ends_with(flags.path, ".tflite"))
+    return {.path = flags.path,
+            .format = "TFLite",
+            .kind = Model::Kind::kInteger,
+            .integer = import_tflite(flags.path)};
+  if (read > 8 && start[8] == '{') return open_safetensors(flags.path);
+  refuse_file(flags.path);
+}
+
+Model opened(const ModelFlags& flags, std::optional<onnx::Model> file) {
+  Model model = open_file(flags, std::move(file));
+  model.int8_offset =
+      int8_offset(model.integer ? model.integer->metadata() : model.network->metadata());
   return model;
 }
 
 }  // namespace
-
-bool takes_onnx_flags(const std::string& path) {
-  return ends_with(path, ".onnx") && !is_exported_onnx(path);
-}
 
 void ModelFlags::declare(CLI::App& line) {
   declare_path(line, "MODEL");
@@ -229,26 +273,17 @@ void OnnxFlags::declare(CLI::App& line) {
                 "choose anew the quantization that cannot be kept, in quantize and finetune");
 }
 
-Model open_model(const ModelFlags& flags) {
-  uint8_t start[16] = {};
-  size_t read = 0;
-  {
-    InputFile file(flags.path);
-    read = file.read(start);
-  }
-  const bool is_tflite = read >= 8 && std::string_view("TFL3") ==
-                                          std::string_view(reinterpret_cast<char*>(start) + 4, 4);
-  const bool is_onnx = ends_with(flags.path, ".onnx");
-  if (!is_onnx && flags.onnx.given())
-    throw WrongCall(flag_given(flags.onnx), "is only for .onnx files");
-  if (is_onnx) return open_onnx(flags);
-  if (is_tflite || ends_with(flags.path, ".tflite"))
-    return {.path = flags.path,
-            .format = "TFLite",
-            .kind = Model::Kind::kInteger,
-            .integer = import_tflite(flags.path)};
-  if (read > 8 && start[8] == '{') return open_safetensors(flags.path);
-  refuse_file(flags.path);
+Model open_model(const ModelFlags& flags) { return opened(flags, read_onnx(flags.path)); }
+
+std::pair<Model, Model> open_models(const std::string& a,
+                                    const std::string& b,
+                                    const OnnxFlags& flags) {
+  std::optional<onnx::Model> file_a = read_onnx(a);
+  std::optional<onnx::Model> file_b = read_onnx(b);
+  const bool to_a = file_a && !is_exported_onnx(*file_a);
+  const bool to_b = file_b && !is_exported_onnx(*file_b);
+  Model first = opened({a, to_a || !to_b ? flags : OnnxFlags{}}, std::move(file_a));
+  return {std::move(first), opened({b, to_b ? flags : OnnxFlags{}}, std::move(file_b))};
 }
 
 size_t Model::inputs() const { return integer ? integer->input_count() : network->inputs().size(); }

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/integer/integer_model.hpp"
@@ -40,9 +41,6 @@ struct ModelFlags {
   void declare_path(CLI::App& line, const char* name);
 };
 
-/// Whether flags for .onnx files say something about this one: quantrain did not write it.
-bool takes_onnx_flags(const std::string& path);
-
 /// What the codes of an input mean: real values z, or, with features, (x - offset) / scale.
 struct Meaning {
   QParams params;
@@ -61,7 +59,8 @@ struct Model {
   std::string format{};  ///< "ONNX", "TFLite", "network" or "integer model"
   Kind kind = Kind::kFloat;
   bool needs_data = false;  ///< of kPrepared: some ranges are still to be chosen, by --onnx-anew
-  /// Codes of the input in the file that an .onnx file quantizes to int8: ours are larger by this.
+  /// Of an .onnx file that quantizes its input to int8, and of what is made from it: our codes are
+  /// larger than the file's by this.
   std::optional<int32_t> int8_offset{};
   std::unique_ptr<Network> network{};     ///< of kFloat and kPrepared
   std::optional<IntegerModel> integer{};  ///< of kInteger
@@ -85,6 +84,11 @@ struct Model {
 /// Throws: DataError naming the path if it is no model that the program reads; what the readers
 /// throw.
 Model open_model(const ModelFlags& flags);
+/// Opens two. The flags for .onnx files say something about each one that quantrain did not write;
+/// if neither is one, opening A says so.
+std::pair<Model, Model> open_models(const std::string& a,
+                                    const std::string& b,
+                                    const OnnxFlags& flags);
 
 /// The integers of a model: its own, or those that its prepared network converts to.
 /// Throws: DataError if it is a network of floats; what convert() throws.

@@ -10,7 +10,10 @@
 namespace quantrain {
 
 Network import_onnx(const std::string& path, const OnnxOptions& options) {
-  onnx::Model model = onnx::read_model(path);
+  return import_onnx(onnx::read_model(path), options);
+}
+
+Network import_onnx(onnx::Model model, const OnnxOptions& options) {
   if (!options.outputs.empty()) {
     model.graph.outputs.clear();
     for (const std::string& name : options.outputs) model.graph.outputs.push_back({.name = name});

@@ -9,6 +9,10 @@
 
 namespace quantrain {
 
+namespace onnx {
+struct Model;
+}
+
 struct OnnxOptions {
   /// Shapes of inputs whose extents the file leaves open, by their names, in the file's order of
   /// axes: {{"input", {1, 3, 224, 224}}}. The first is the number of samples; any number will do.
@@ -38,5 +42,7 @@ struct OnnxOptions {
 /// each operator that has no layer here, with the nodes that use it; GraphError like Network().
 /// Source: github.com/onnx/onnx, docs/Operators.md.
 Network import_onnx(const std::string& path, const OnnxOptions& options = {});
+/// The same for a file that onnx::read_model() has read.
+Network import_onnx(onnx::Model model, const OnnxOptions& options = {});
 
 }  // namespace quantrain

@@ -7,6 +7,8 @@
 #include "framework/data/npy.hpp"
 #include "layers/onnx/reader.hpp"
 #include "layers/onnx/writer.hpp"
+#include "quant/import/onnx/import_quantized_onnx.hpp"
+#include "quant/lowering/convert.hpp"
 #include "tests/tools/program.hpp"
 
 namespace quantrain {
@@ -114,9 +116,10 @@ TEST_CASE("info knows the shape of each layer's output, and what is folded", "[t
   CHECK(count(prepared, "unknown") + count(floats, "folded") + count(floats, "unknown") == 0);
 }
 
-TEST_CASE("int8 values are the codes of a quantized .onnx file whose input is int8", "[tools]") {
-  const std::string file = kQuantized + "ort_images_int8.onnx";
-  const Json input = json_report("info " + file).at("inputs")[0];
+/// Data "qi.npy" of all codes of int8 for a model with images [2, 12, 12], and "qf.npy" with the
+/// real values that they mean.
+void write_codes(const std::string& model) {
+  const Json input = json_report("info " + model).at("inputs")[0];
   const auto low = input.at("low").get<double>();
   const double scale = (input.at("high").get<double>() - low) / 255.0;
   std::vector<uint8_t> codes;
@@ -129,15 +132,70 @@ TEST_CASE("int8 values are the codes of a quantized .onnx file whose input is in
   const std::string shape = "(2, 2, 12, 12)";
   test::write_bytes(bench().at("qi.npy"), test::npy("|i1", shape, codes));
   test::write_bytes(bench().at("qf.npy"), test::npy("<f4", shape, test::bytes_of(reals)));
-  const std::string call = "run " + file + " --as integers --output q.npy --data ";
+}
+
+/// Checks that a model takes the values of "qi.npy" as codes.
+void check_codes(const std::string& model) {
+  const std::string call = "run " + model + " --as integers --output q.npy --data ";
   ends_with_status(call + "qf.npy", 0);
   const std::vector<int32_t> expected = read_npy(bench().at("q.npy")).labels();
   ends_with_status(call + "qi.npy", 0);
+  INFO(model);
   CHECK(read_npy(bench().at("q.npy")).labels() == expected);
+}
+
+TEST_CASE("int8 values are the codes of a quantized .onnx file whose input is int8", "[tools]") {
+  const std::string file = kQuantized + "ort_images_int8.onnx";
+  write_codes(file);
+  check_codes(file);
   // A file that takes uint8 has no such codes.
   const Ended refused =
       ends_with_status("run " + kQuantized + "ort_images_qdq.onnx --data qi.npy", 1);
   CHECK_THAT(refused.err, ContainsSubstring("has no codes of int8: save the real values"));
+}
+
+TEST_CASE("int8 values stay codes in what is made of a file whose input is int8", "[tools]") {
+  const std::string file = kQuantized + "ort_images_int8.onnx";
+  write_codes(file);
+  Network net = quant::import_quantized_onnx(file).network;
+  const std::string plain = "plain.safetensors";
+  quant::convert(net, net.example()).save(bench().at(plain));  // by a program that says nothing
+  ends_with_status("export " + file + " --to onnx-exact --output made.onnx", 0);
+  test::write_bytes(bench().at("ql.npy"),
+                    test::npy("<i4", "(2,)", test::bytes_of(std::vector<int32_t>{0, 1})));
+  ends_with_status("finetune " + file +
+                       " --data qf.npy --target ql.npy --steps 1 --output tuned.safetensors "
+                       "--network tuned.net",
+                   0);
+  for (const std::string model : {"made.onnx", "tuned.safetensors", "tuned.net"}) {
+    check_codes(model);
+    ends_with_status("compare " + file + ' ' + model + " --data qi.npy", 0);
+  }
+  const Json same = json_report("compare " + file + " made.onnx --data qi.npy");
+  for (const Json& layer : same.at("layers")) CHECK(layer.at("signal_to_noise").is_null());
+  const Ended refused = ends_with_status("compare " + file + ' ' + plain + " --data qi.npy", 1);
+  CHECK_THAT(refused.err,
+             ContainsSubstring("holds int8, which are codes of " + file + " and numbers for " +
+                               plain + ": save the real values as floats"));
+  ends_with_status("compare " + plain + ' ' + file + " --data qi.npy", 1);
+  ends_with_status("compare " + plain + ' ' + file + " --data qf.npy", 0);
+}
+
+TEST_CASE("the type of an input's codes may stand in output_dtype", "[tools]") {
+  onnx::Model model = onnx::read_model(kQuantized + "ort_images_int8.onnx");
+  const std::string input = model.graph.inputs[0].name;
+  std::string codes;
+  for (onnx::Node& node : model.graph.nodes) {
+    if (node.inputs[0] == input) codes = node.outputs[0];
+    if (node.inputs[0] != input && node.inputs[0] != codes) continue;
+    REQUIRE(node.inputs.size() == 3);
+    node.inputs.pop_back();
+    if (node.inputs[0] == input) node.attributes.push_back({"output_dtype", int64_t{3}});
+  }
+  REQUIRE_FALSE(codes.empty());
+  onnx::write_model(bench().at("dtype.onnx"), model);
+  write_codes("dtype.onnx");
+  check_codes("dtype.onnx");
 }
 
 TEST_CASE("what a quantized .onnx file leaves open is chosen from data", "[tools]") {

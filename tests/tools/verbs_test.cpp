@@ -133,7 +133,9 @@ TEST_CASE("compare finds no difference between a prepared network and its intege
 TEST_CASE("compare takes any two kinds of models", "[tools]") {
   const std::vector<Kind> all = kinds();
   for (size_t i = 0; i < all.size(); ++i) {
-    for (size_t j = 0; j <= i; ++j) {
+    for (size_t j = 0; j < all.size(); ++j) {
+      // In both orders only floats with integers: what either gets may depend on the other.
+      if (j > i && all[i].is_float == all[j].is_float) continue;
       const bool fit = all[i].data == all[j].data;
       const std::string call = "compare " + all[i].path + ' ' + all[j].path + " --data " +
                                all[i].data + "/images.bin --samples 4";

@@ -261,15 +261,19 @@ class Loader {
 }  // namespace
 }  // namespace onnx_export
 
-bool is_exported_onnx(const std::string& path) {
-  const onnx::Model model = onnx::read_model(path);
+bool is_exported_onnx(const std::string& path) { return is_exported_onnx(onnx::read_model(path)); }
+
+bool is_exported_onnx(const onnx::Model& model) {
   return std::ranges::any_of(
       model.metadata, [](const auto& entry) { return entry.first == onnx_export::kProgramKey; });
 }
 
 IntegerModel load_exported_onnx(const std::string& path, std::optional<int64_t> memory_limit) {
-  const onnx::Model model = onnx::read_model(path);
-  onnx_export::Loader loader(model, path);
+  return load_exported_onnx(onnx::read_model(path), memory_limit);
+}
+
+IntegerModel load_exported_onnx(const onnx::Model& model, std::optional<int64_t> memory_limit) {
+  onnx_export::Loader loader(model, model.path);
   integer::Program program = loader.program(memory_limit);
   loader.check(program);
   return IntegerModel(std::move(program));
