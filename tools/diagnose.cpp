@@ -73,8 +73,7 @@ void diagnose_model(const DiagnoseFlags& options) {
                     "holds integers only: give the network that it was made of (quantrain quantize "
                     "--network FILE keeps it)");
   if (model.kind == Model::Kind::kPrepared && options.bits.given())
-    throw WrongCall(
-        "--bits", "and its kin are for networks of floats; ", model.path, " is prepared already");
+    throw WrongCall("--bits", kOnlyForFloats, "; ", model.path, " is prepared already");
   const Samples samples(options.data, model);
   const int64_t count = samples.data->size;
   if (model.kind == Model::Kind::kFloat) {

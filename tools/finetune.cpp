@@ -77,8 +77,7 @@ Network network_to_train(const FinetuneOptions& options,
                          const Samples& training) {
   if (model.kind == Model::Kind::kPrepared) {
     if (options.bits.given())
-      throw WrongCall(
-          "--bits", "and its kin are for networks of floats; ", model.path, " is prepared already");
+      throw WrongCall("--bits", kOnlyForFloats, "; ", model.path, " is prepared already");
     return copy(*model.network);
   }
   describe(model, training);

@@ -60,6 +60,8 @@ struct Common {
 };
 
 /// How a float network is quantized.
+inline constexpr const char* kOnlyForFloats =
+    "and the other flags of the configuration are for networks of floats";
 struct BitsFlags {
   int64_t bits = 8;
   int64_t weight_bits = 0;      ///< 0: bits

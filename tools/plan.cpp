@@ -73,17 +73,21 @@ void add_reasons(std::string_view message, Report& report) {
   report.table("reasons", {"reason"}, std::move(reasons));
 }
 
+/// Whether an error says that a network cannot be converted with such bits. Others say that the
+/// call or its configuration is wrong.
+bool is_of_network(const Error& error) {
+  if (dynamic_cast<const GraphError*>(&error) != nullptr) return true;
+  return dynamic_cast<const QuantError*>(&error) != nullptr &&
+         !std::string_view(error.what()).starts_with("[QConfig");
+}
+
 void print_plan(const PlanOptions& options) {
   options.common.apply();
   options.budget.check_call();
   const quant::QConfig config = options.bits.read();
   Model model = open_model(options.model);
   if (model.kind != Model::Kind::kFloat && options.bits.given())
-    throw WrongCall("--bits",
-                    "and its kin are for networks of floats; ",
-                    model.path,
-                    " is ",
-                    model.description());
+    throw WrongCall("--bits", kOnlyForFloats, "; ", model.path, " is ", model.description());
   Report report;
   if (model.kind == Model::Kind::kInteger) {
     const C99Sources sources = export_c99(model.integer->program());
@@ -98,8 +102,10 @@ void print_plan(const PlanOptions& options) {
     prepared = model.kind == Model::Kind::kFloat || model.needs_data ? prepared_copy(model, config)
                                                                      : std::move(*model.network);
   } catch (const Error& error) {
-    add_reasons(error.what(), report);
-    print(report, options.common.json, options.common.all);
+    if (is_of_network(error)) {
+      add_reasons(error.what(), report);
+      print(report, options.common.json, options.common.all);
+    }
     throw;
   }
   Network& own = *prepared;

@@ -74,7 +74,7 @@ void quantize_model(const QuantizeOptions& options) {
             ? ": quantrain export takes it as it is, and quantrain finetune trains it on"
             : "");
   if (model.needs_data && options.bits.given())
-    throw WrongCall("--bits", "and its kin are for networks of floats; ", model.path, " has bits");
+    throw WrongCall("--bits", kOnlyForFloats, "; ", model.path, " has bits");
   const Parts parts = read_parts(options.data, options.test, model, false);
   if (!model.needs_data) describe(model, parts.training);
   if (options.budget.given()) {

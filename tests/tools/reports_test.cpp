@@ -5,6 +5,7 @@
 
 #include "docs/guide/shapes.hpp"
 #include "framework/data/npy.hpp"
+#include "layers/linear.hpp"
 #include "layers/onnx/reader.hpp"
 #include "layers/onnx/writer.hpp"
 #include "quant/import/onnx/import_quantized_onnx.hpp"
@@ -82,6 +83,25 @@ TEST_CASE("plan prints why a network has no integer form, as JSON, too", "[tools
   CHECK_THAT(ends_with_status("plan " + kLenet, 1).out, ContainsSubstring("log_softmax"));
   CHECK_THAT(ends_with_status("plan float.safetensors", 0).out,
              ContainsSubstring("accumulator <=: the largest sum"));
+}
+
+TEST_CASE("plan calls a network convertible or not, but not a wrong call", "[tools]") {
+  const Ended wrong = ends_with_status("plan " + kCnn + " --layer nothing=4 --json", 1);
+  CHECK(wrong.out.empty());
+  CHECK_THAT(wrong.err, ContainsSubstring("\"nothing\""));
+  CHECK(ends_with_status("plan " + kCnn + " --layer LSTM=4", 1).out.empty());
+  // 8 bits are too many for so long a sum; 4 are not.
+  NetworkParts parts;
+  parts.inputs = {{.name = "x", .shape = {40'000}, .range = Range{0.0f, 1.0f}}};
+  parts.steps = {{"fc", std::make_shared<Linear>(40'000, 2), {"x"}}};
+  parts.outputs = {"fc"};
+  save_network(Network(std::move(parts)), bench().at("long.safetensors"));
+  const Ended ended = ends_with_status("plan long.safetensors --json", 1);
+  const Json report = Json::parse(ended.out);
+  CHECK(report.at("convertible") == false);
+  CHECK_THAT(report.at("reasons")[0].at("reason").get<std::string>(),
+             ContainsSubstring("sums of 40000 products are longer than"));
+  CHECK(json_report("plan long.safetensors --weight-bits 4").at("convertible") == true);
 }
 
 TEST_CASE("run without --output shows the results of the first samples", "[tools]") {
@@ -216,6 +236,9 @@ TEST_CASE("what a quantized .onnx file leaves open is chosen from data", "[tools
   const std::string data = "quantize open.onnx --data open.npy --output open.safetensors";
   CHECK_THAT(ends_with_status(data, 1).err,
              ContainsSubstring("--onnx-anew chooses this anew, from the data of quantize"));
+  CHECK_THAT(ends_with_status(data + " --onnx-anew --bits 4", 2).err,
+             ContainsSubstring("[--bits] and the other flags of the configuration are for networks "
+                               "of floats; open.onnx has bits"));
   CHECK(json_report(data + " --onnx-anew").at("signal_to_noise").get<double>() > 20.0);
   const Json same =
       json_report("compare " + kShapes + "_qdq.onnx open.safetensors --data open.npy");

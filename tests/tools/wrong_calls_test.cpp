@@ -92,7 +92,10 @@ std::vector<Wrong> wrong_calls() {
       {"quantize prepared.safetensors" + idx, 1, "quantrain finetune"},
       {"finetune integer.safetensors" + idx, 1, "holds integers"},
       {"diagnose integer.safetensors" + idx, 1, "holds integers only"},
-      {"finetune prepared.safetensors --bits 4" + idx, 2, "is prepared already"},
+      {"finetune prepared.safetensors --bits 4" + idx,
+       2,
+       "[--bits] and the other flags of the configuration are for networks of floats; "
+       "prepared.safetensors is prepared already"},
       {"diagnose prepared.safetensors --bits 4" + idx, 2, "is prepared already"},
       {"export float.safetensors --to c99", 1, "quantrain quantize"},
       // Data.
