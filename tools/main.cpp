@@ -17,10 +17,12 @@ namespace {
 /// One line on standard error.
 int complain(const std::string& where, std::string_view said, int status) {
   std::string text = in_own_words(said);
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  // A text in lines is one line now: list items keep a single space between them.
-  for (size_t at = text.find("  "); at != std::string::npos; at = text.find("  ", at))
-    text.erase(at, 1);
+  // A text in lines becomes one: what indents a line goes. Other spaces may be those of a file's
+  // name.
+  for (size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at)) {
+    const size_t end = std::min(text.find_first_not_of(" \n", at), text.size());
+    text.replace(at, end - at, 1, ' ');
+  }
   while (!text.empty() && text.back() == ' ') text.pop_back();
   std::fprintf(stderr, "%s: %s\n", where.c_str(), text.c_str());
   return status;
@@ -85,6 +87,11 @@ int run_program(int argc, const char* const* argv) {
     print(std::string(version.what()) + "\n");
     return 0;
   } catch (const ShownInstead& shown) {
+    // It comes before the parser looks for what it does not know.
+    const CLI::App& line = *program.get_subcommands().at(0);
+    std::string text = unknown_flag(line, argc, argv);
+    if (text.empty() && line.remaining_size() > 0) text = CLI::ExtrasError(line.remaining()).what();
+    if (!text.empty()) return complain(where, text + "; see " + where + " --help", 2);
     print(shown.text);
     return 0;
   } catch (const CLI::ParseError& error) {
