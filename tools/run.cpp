@@ -86,10 +86,10 @@ void add_results(const ArrayFile& file, const std::vector<std::string>& names, R
   const auto count = std::ssize(file.floats) + std::ssize(file.integers);
   const int64_t width = samples == 0 ? 0 : count / samples;
   constexpr int64_t kMostColumns = 16;
-  if (width > kMostColumns) {
-    report.note("A sample has " + std::to_string(width) + " results: --output FILE writes them.");
-    return;
-  }
+  if (width > kMostColumns)
+    return report.fact(
+        "results_left_out",
+        "a sample has " + std::to_string(width) + " results: --output FILE writes them");
   std::vector<std::string> columns{">sample"};
   if (is_classes) columns.insert(columns.end(), {">class", "name"});
   for (int64_t k = 0; k < width && !is_classes; ++k)
@@ -153,14 +153,12 @@ void run_model(const RunOptions& given) {
   if (samples.data->has_targets()) add_metrics(evaluate_model(model, loader), "", report);
   std::vector<std::string> names;
   if (options.as == "classes") names = model.classes();
-  {
-    if (!names.empty() && std::ssize(names) != model.outputs()) {
-      TextStream text;
-      text << "names are left out: " << model.path << " names " << names.size()
-           << " classes and gives " << model.outputs();
-      report.warning(std::move(text).str());
-      names.clear();
-    }
+  if (!names.empty() && std::ssize(names) != model.outputs()) {
+    TextStream text;
+    text << "names are left out: " << model.path << " names " << names.size()
+         << " classes and gives " << model.outputs();
+    report.warning(std::move(text).str());
+    names.clear();
   }
   if (options.output.empty()) {
     add_results(file, names, report);

@@ -119,6 +119,14 @@ TEST_CASE("run without --output shows the results of the first samples", "[tools
   const std::vector<float> values = read_npy(bench().at("all.npy")).floats();
   for (size_t k = 0; k < 6; ++k)
     CHECK(results[23].at("output" + std::to_string(k)) == static_cast<double>(values[23 * 6 + k]));
+  // A row has at most 16 numbers.
+  std::vector<float> rows(2 * 24, 0.5f);
+  rows[0] = 0.0f;
+  test::write_bytes(bench().at("wide_rows.npy"), test::npy("<f4", "(2, 24)", test::bytes_of(rows)));
+  const Json wide =
+      json_report("run " + test::kExports + "autoencoder.onnx --data wide_rows.npy --as outputs");
+  CHECK_FALSE(wide.contains("results"));
+  CHECK(wide.at("results_left_out") == "a sample has 24 results: --output FILE writes them");
 }
 
 TEST_CASE("info knows the shape of each layer's output, and what is folded", "[tools]") {
