@@ -6,9 +6,10 @@
 namespace quantrain::tools {
 namespace {
 
-/// In `from`, $ is any text within a line, and # a number; $1, $2 in `to` are what they were.
-/// Neither has quotes, which JSON and HTML write in other ways. No phrase starts with $ or #, and
-/// none ends with $. The first that fits is taken, so that long ones stand before their parts.
+/// In `from`, $ is any text within a line, and after [ any without ]; # is a number. $1, $2 in `to`
+/// are what they were. Neither has quotes, which JSON and HTML write in other ways. No phrase
+/// starts with $ or #, and none ends with $. The first that fits is taken, so that long ones stand
+/// before their parts.
 struct Phrase {
   std::string_view from;
   std::string_view to;
@@ -162,6 +163,7 @@ std::optional<size_t> match(std::string_view text,
                             std::string_view pattern,
                             std::vector<std::string_view>& parts) {
   parts.clear();
+  bool in_brackets = false;
   while (!pattern.empty()) {
     const size_t start = at;
     if (pattern[0] == '#') {
@@ -174,12 +176,14 @@ std::optional<size_t> match(std::string_view text,
       at = text.find(next, at);
       if (at == std::string_view::npos) return std::nullopt;
       parts.push_back(text.substr(start, at - start));
-      if (parts.back().find('\n') != std::string_view::npos) return std::nullopt;
+      if (parts.back().find_first_of(in_brackets ? "]\n" : "\n") != std::string_view::npos)
+        return std::nullopt;
       pattern.remove_prefix(1);
     } else {
       const std::string_view literal = pattern.substr(0, pattern.find_first_of("$#"));
       if (text.substr(at, literal.size()) != literal) return std::nullopt;
       at += literal.size();
+      in_brackets = literal.back() == '[';
       pattern.remove_prefix(literal.size());
     }
   }
