@@ -50,14 +50,15 @@ struct FinetuneOptions {
 std::string description(const FinetuneOptions& options, const quant::QConfig& config) {
   TextStream text;
   text << "finetune " << options.model.path << " --onnx-outputs " << options.model.onnx.outputs
-       << " --onnx-range " << options.model.onnx.range << " --onnx-anew " << options.model.onnx.anew
-       << " --data " << options.data.path << " --split " << options.data.split << " --target "
-       << options.data.target << " --columns " << options.data.columns << " --layout "
-       << options.data.layout << " --range " << options.data.range << " --mean "
-       << options.data.mean << " --deviation " << options.data.deviation << " --samples "
-       << options.data.samples << " --epochs " << options.epochs << " --steps " << options.steps
-       << " --batch " << options.batch << " --lr " << options.rate << " --seed " << options.seed
-       << " --frozen-epochs " << options.frozen << ' ' << config.to_json();
+       << " --onnx-range " << options.model.onnx.range
+       << (options.model.onnx.anew ? " --onnx-anew 1" : "") << " --data " << options.data.path
+       << " --split " << options.data.split << " --target " << options.data.target << " --columns "
+       << options.data.columns << " --layout " << options.data.layout << " --range "
+       << options.data.range << " --mean " << options.data.mean << " --deviation "
+       << options.data.deviation << " --samples " << options.data.samples << " --epochs "
+       << options.epochs << " --steps " << options.steps << " --batch " << options.batch << " --lr "
+       << options.rate << " --seed " << options.seed << " --frozen-epochs " << options.frozen << ' '
+       << config.to_json();
   return std::move(text).str();
 }
 

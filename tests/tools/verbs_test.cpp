@@ -349,6 +349,9 @@ TEST_CASE("finetune learns, goes on from a checkpoint, and writes log and curves
   bool has_four = false;
   for (const Json& layer : info.at("layers")) has_four = has_four || layer.at("weight_bits") == 4;
   CHECK(has_four);
+  // Flags that are not given leave no trace: checkpoints of before they existed go on.
+  for (const auto& entry : std::filesystem::directory_iterator(bench().at("one")))
+    CHECK(test::text_of(entry.path().string()).find("--onnx-anew") == std::string::npos);
   // The same call again, from its checkpoints, gives the same file.
   runs(call + "--checkpoint one --resume --output two.safetensors", 0);
   CHECK(test::read_bytes(bench().at("one.safetensors")) ==
