@@ -28,11 +28,6 @@ struct Ended {
   std::string err;
 };
 
-inline std::string text_of(const std::string& path) {
-  const std::vector<uint8_t> bytes = read_bytes(path);
-  return {bytes.begin(), bytes.end()};
-}
-
 inline const std::string kExports = QUANTRAIN_TEST_DATA "/exports/";
 inline const std::string kTflite = QUANTRAIN_TEST_DATA "/../../docs/guide/lines.tflite";
 
