@@ -15,17 +15,14 @@ void check_lowers(const Module& net, const Plugged& plugged) {
     throw GraphError(net.label(),
                      "the network is not prepared: prepare_ptq or prepare_qat comes first");
   }
-  const bool any =
-      std::any_of(plugged.weights.begin(),
-                  plugged.weights.end(),
-                  [](const WeightQuantizer* slot) { return slot->config().first_bits != 0; }) ||
-      std::any_of(plugged.activations.begin(),
-                  plugged.activations.end(),
-                  [](const FakeQuantize* slot) { return slot->config().first_bits != 0; });
+  const auto lowers = [](const auto* slot) { return slot->lowers_bits(); };
+  const bool any = std::any_of(plugged.weights.begin(), plugged.weights.end(), lowers) ||
+                   std::any_of(plugged.activations.begin(), plugged.activations.end(), lowers);
   if (!any) {
     throw QuantError(kLowerBits,
-                     "no weights or activations of the network have first_bits: set them in the "
-                     "QConfig, such as config.model.weight.first_bits = 8");
+                     "no weights or activations of the network have first_bits, except where "
+                     "parameters are given: set them in the QConfig, such as "
+                     "config.model.weight.first_bits = 8");
   }
 }
 
@@ -34,6 +31,8 @@ void check_lowers(const Module& net, const Plugged& plugged) {
 void lower_bits(Module& net, int64_t by) {
   const Plugged plugged(net);
   check_lowers(net, plugged);
+  for (const WeightQuantizer* slot : plugged.weights) slot->lowered_bits(by);  // throws if frozen
+  for (const FakeQuantize* slot : plugged.activations) slot->lowered_bits(by);
   for (WeightQuantizer* slot : plugged.weights) slot->lower_bits(by);
   for (FakeQuantize* slot : plugged.activations) slot->lower_bits(by);
 }

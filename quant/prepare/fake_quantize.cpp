@@ -123,12 +123,16 @@ QParams FakeQuantize::params() const {
   return params;
 }
 
-ScaleZero FakeQuantize::channel(size_t c) const {
+ScaleZero FakeQuantize::stored(size_t c) const {
   const auto zero_point = static_cast<int32_t>(zero_point_.values()[c]);
   const float first = values_[0].data()[c];
-  if (is_given()) return {learned_ == nullptr ? first : learned_scale(first), zero_point};
-  return finished(learned_ == nullptr ? ScaleZero{first, zero_point}
-                                      : learned_->params_of(values_of(c), zero_point, code_type()));
+  if (learned_ == nullptr) return {first, zero_point};
+  if (is_given()) return {learned_scale(first), zero_point};
+  return learned_->params_of(values_of(c), zero_point, code_type());
+}
+
+ScaleZero FakeQuantize::channel(size_t c) const {
+  return is_given() ? stored(c) : finished(stored(c));
 }
 
 ScaleZero FakeQuantize::finished(const ScaleZero& chosen) const {
@@ -164,26 +168,33 @@ Learning FakeQuantize::learning(const QParams& params) const {
   return all;
 }
 
+int FakeQuantize::lowered_bits(int64_t by) const {
+  return lowers_bits() ? bits_->lowered(by, is_saved_frozen(), place(type())) : code_type().bits;
+}
+
 void FakeQuantize::lower_bits(int64_t by) {
-  if (!bits_ || known_ || is_given()) return;
   const DefaultRounding rounding;
-  if (!is_initialized()) return bits_->set(bits_->lowered(by));
-  const QParams before = params();
-  bits_->set(bits_->lowered(by));
-  const QType now = code_type();
-  if (before.type == now) return;
+  const int bits = lowered_bits(by);
+  const QType before = code_type();
+  if (bits == before.bits) return;
+  if (!is_initialized()) return bits_->set(bits);
+  const QType now{bits, before.is_signed, before.narrow};
+  // From the stored scales: a power of two would be rounded up again with every bit.
+  QParams old{before, config_.axis, {}, {}};
   std::vector<Range> ranges;
-  for (size_t c = 0; c < before.scale.size(); ++c) ranges.push_back(before.float_range(c));
+  for (size_t c = 0; c < static_cast<size_t>(config_.channels); ++c) {
+    const ScaleZero numbers = stored(c);
+    old.scale.push_back(numbers.scale);
+    old.zero_point.push_back(numbers.zero_point);
+    ranges.push_back(old.float_range(c));
+  }
   QParams after = choose_params(ranges, config_.axis, now, config_.scheme, place(type()));
   const bool keeps_range = learned_ == nullptr || learned_->ends_at_codes();
   for (size_t c = 0; c < after.scale.size() && !keeps_range; ++c) {
-    const double scale =
-        static_cast<double>(before.scale[c]) * learned_scale_factor(before.type, now);
+    const double scale = static_cast<double>(old.scale[c]) * learned_scale_factor(before, now);
     after.scale[c] = static_cast<float>(scale);
-    if (config_.scheme == QScheme::kSymmetric) continue;
-    const float of_code_0 = before.scale[c] * static_cast<float>(before.zero_point[c]);
-    after.zero_point[c] = quantize(of_code_0, after.scale[c], 0, now.qmin(), now.qmax());
   }
+  bits_->set(bits);
   store(Numbers(after), kChosen);
 }
 

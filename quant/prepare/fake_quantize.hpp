@@ -102,9 +102,16 @@ class FakeQuantize : public Module, public Phased {
   QType code_type() const {
     return bits_ ? QType{bits_->bits(), config_.type.is_signed, config_.type.narrow} : config_.type;
   }
+  /// Whether there are first_bits that lower_bits() lowers. Given parameters and those of a known
+  /// range keep their bits.
+  bool lowers_bits() const { return bits_ && !is_given(); }
   /// Quantizes with first_bits - by bits from now on, but with at least config().type.bits, and
-  /// never with more than before. Given parameters keep their bits.   docs/quantization.md (30)
+  /// never with more than before.   docs/quantization.md (30)
+  /// Throws: QuantError if the bits would fall and the slot is frozen; DataError if a scale is not
+  /// finite. On an error, nothing changes.
   void lower_bits(int64_t by);
+  /// The bits after lower_bits(by). Throws: QuantError as lower_bits().
+  int lowered_bits(int64_t by) const;
   int32_t levels() const { return code_type().levels(); }
   /// Lowest and highest code.
   std::pair<int32_t, int32_t> quant_range() const {
@@ -144,7 +151,9 @@ class FakeQuantize : public Module, public Phased {
   };
   /// A scale and a zero point as they are used.
   ScaleZero finished(const ScaleZero& chosen) const;
-  /// The parameters of a channel, once there are some.
+  /// What the state says about a channel, once there are parameters: not a power of two yet.
+  ScaleZero stored(size_t c) const;
+  /// The parameters of a channel.
   ScaleZero channel(size_t c) const;
   /// The values of the learned parameters of a channel.
   LearnedRange::Values values_of(size_t c) const;

@@ -154,12 +154,17 @@ std::vector<NamedState> WeightQuantizer::pass_state() const {
   return entries;
 }
 
+int WeightQuantizer::lowered_bits(int64_t by) const {
+  return lowers_bits() ? bits_->lowered(by, is_saved_frozen(), place(type())) : bits();
+}
+
 void WeightQuantizer::lower_bits(int64_t by) {
-  if (!bits_ || is_given()) return;
+  const int fewer = lowered_bits(by);
+  if (fewer == bits()) return;
   const QType before = empty_params().type;
-  bits_->set(bits_->lowered(by));
+  bits_->set(fewer);
+  if (config_.estimator != Estimator::kLearned) return;
   const double factor = learned_scale_factor(before, empty_params().type);
-  if (config_.estimator != Estimator::kLearned || factor == 1.0) return;
   for (int64_t c = 0; c < scale_.elements(); ++c)
     scale_.mutable_data()[c] = static_cast<float>(static_cast<double>(scale_.data()[c]) * factor);
 }

@@ -64,9 +64,14 @@ class WeightQuantizer : public WeightSlot, public Phased {
   bool is_given() const { return given_.item() == 1; }
   /// The bits now: config().bits unless there are first_bits.
   int bits() const { return bits_ ? bits_->bits() : config_.bits; }
+  /// Whether there are first_bits that lower_bits() lowers. Given parameters keep their bits.
+  bool lowers_bits() const { return bits_ && !is_given(); }
   /// Quantizes with first_bits - by bits from now on, but with at least config().bits, and never
-  /// with more than before. Given parameters keep their bits.   docs/quantization.md (30)
+  /// with more than before.   docs/quantization.md (30)
+  /// Throws: QuantError, and changes nothing, if the bits would fall and the slot is frozen.
   void lower_bits(int64_t by);
+  /// The bits after lower_bits(by). Throws: as lower_bits().
+  int lowered_bits(int64_t by) const;
   /// The layer's own weight and bias.
   const Weights& own() const& { return own_; }
   Weights own() const&& { return own_; }

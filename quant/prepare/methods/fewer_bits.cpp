@@ -3,14 +3,21 @@
 #include <algorithm>
 #include <cmath>
 
+#include "framework/core/error.hpp"
+
 namespace quantrain::quant {
 
 FewerBits::FewerBits(int first, int last)
     : first_(first), last_(last), now_({1}, {.value = first, .least = last, .most = first}) {}
 
-int FewerBits::lowered(int64_t by) const {
+int FewerBits::lowered(int64_t by, bool frozen, std::string_view where) const {
   const int64_t wanted = std::max<int64_t>(last_, first_ - std::clamp<int64_t>(by, 0, first_));
-  return static_cast<int>(std::min<int64_t>(wanted, bits()));
+  const auto fewer = static_cast<int>(std::min<int64_t>(wanted, bits()));
+  if (frozen && fewer < bits()) {
+    throw QuantError(
+        where, "is frozen with ", bits(), " bits: lower its bits before freeze(), or leave them");
+  }
+  return fewer;
 }
 
 std::string FewerBits::fault(int first, int last) {

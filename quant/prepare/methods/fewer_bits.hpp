@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "framework/arithmetic/qparams.hpp"
 #include "framework/autograd/named_state.hpp"
@@ -13,7 +14,8 @@ class FewerBits {
   FewerBits(int first, int last);
   int bits() const { return static_cast<int>(now_.item()); }
   /// first - by, but at least `last`, and at most what it is.
-  int lowered(int64_t by) const;
+  /// Throws: QuantError naming `where` if these are fewer bits and the slot is frozen.
+  int lowered(int64_t by, bool frozen, std::string_view where) const;
   void set(int bits) { now_.fill(bits); }
   const IntegerBuffer& state() const { return now_; }
 

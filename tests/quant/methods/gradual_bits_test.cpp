@@ -1,10 +1,12 @@
 #include "quant/methods/gradual_bits.hpp"
 
 #include <cmath>
+#include <sstream>
 
 #include "framework/core/error.hpp"
 #include "layers/network/network_file.hpp"
 #include "layers/network/trace.hpp"
+#include "layers/state.hpp"
 #include "quant/analysis/ranges.hpp"
 #include "quant/lowering/convert.hpp"
 #include "quant/prepare/prepare.hpp"
@@ -17,6 +19,8 @@
 namespace quantrain::quant {
 namespace {
 
+using quantrain::test::Approx;
+using quantrain::test::values;
 using test::check_parity;
 using test::random_images;
 
@@ -94,7 +98,7 @@ TEST_CASE("a range stays when its bits fall", "[quant][methods]") {
   slot.eval();
   // 3 bits held [-0.857, 2.143]; 2 bits have a code for each third.
   CHECK(slot.params() == QParams{{.bits = 2}, -1, {1.0f}, {1}});
-  CHECK(quantrain::test::values(slot(Tensor::from({1, 2}, std::vector<float>{-1.0f, 1.6f}))) ==
+  CHECK(values(slot(Tensor::from({1, 2}, std::vector<float>{-1.0f, 1.6f}))) ==
         std::vector<float>{-1.0f, 2.0f});
 
   const Tensor w = Tensor::from({1, 2}, std::vector<float>{0.5f, -1.0f});
@@ -114,9 +118,9 @@ TEST_CASE("learned scales grow with the root of the codes that fall away", "[qua
                      .first_bits = 4});
   slot(Tensor::from({1, 2}, std::vector<float>{-1.0f, 2.0f}));  // scale 0.2, zero point 5
   slot.lower_bits(2);
-  // 0.2 sqrt(15 / 3) = 0.447; -1 is 2.24 codes below 0.
+  // 0.2 sqrt(15 / 3) = 0.447; the zero point is that of [-1, 2], so both ends shrink alike.
   CHECK(slot.params() ==
-        QParams{{.bits = 2}, -1, {static_cast<float>(0.2f * std::sqrt(5.0))}, {2}});
+        QParams{{.bits = 2}, -1, {static_cast<float>(0.2f * std::sqrt(5.0))}, {1}});
   FakeQuantize pact({.type = {.bits = 2},
                      .observer = MinMaxOptions{},
                      .estimator = Estimator::kPact,
@@ -124,6 +128,73 @@ TEST_CASE("learned scales grow with the root of the codes that fall away", "[qua
   pact(Tensor::from({1, 2}, std::vector<float>{0.0f, 3.0f}));
   pact.lower_bits(2);
   CHECK(pact.params() == QParams{{.bits = 2}, -1, {1.0f}, {0}});  // its end stays
+}
+
+TEST_CASE("learned ranges of values of both signs keep both ends as bits fall",
+          "[quant][methods]") {
+  // The range of 8 bits at scale 1/128.
+  const Tensor x = Tensor::from({1, 2}, std::vector<float>{-1.0f, 127.0f / 128.0f});
+  for (const Estimator estimator : {Estimator::kLearned, Estimator::kLearnedOffset}) {
+    for (const bool is_signed : {false, true}) {
+      CAPTURE(kEstimatorKinds.at(static_cast<size_t>(estimator)).name, is_signed);
+      FakeQuantize slot({.type = {.bits = 4, .is_signed = is_signed},
+                         .observer = MinMaxOptions{},
+                         .estimator = estimator,
+                         .first_bits = 8});
+      slot(x);
+      slot.eval();
+      for (int by = 0; by <= 4; ++by) {
+        CAPTURE(by);
+        slot.lower_bits(by);
+        const int bits = 8 - by;
+        CHECK(slot.params().type.bits == bits);
+        CHECK(slot.params().zero_point[0] == (is_signed ? 0 : 1 << (bits - 1)));
+        const std::vector<float> y = values(slot(x));
+        CHECK(y[0] < -0.2f);
+        CHECK(y[1] > 0.2f);
+      }
+    }
+  }
+}
+
+TEST_CASE("bits fall to 1 with zero point 0", "[quant][methods]") {
+  for (const Estimator estimator : {Estimator::kClamped, Estimator::kLearned, Estimator::kPact}) {
+    CAPTURE(kEstimatorKinds.at(static_cast<size_t>(estimator)).name);
+    FakeQuantize slot({.type = {.bits = 1},
+                       .observer = MinMaxOptions{},
+                       .estimator = estimator,
+                       .first_bits = 4});
+    const Tensor x = Tensor::from({1, 2}, std::vector<float>{-1.0f, 2.0f});
+    slot(x);
+    slot.eval();
+    slot.lower_bits(3);
+    CHECK(slot.params().type.bits == 1);
+    CHECK(slot.params().zero_point[0] == 0);
+    // LSQ starts at 2 * 1.5 / sqrt(15) = 0.775, and ends at 3.
+    const float scale = estimator == Estimator::kLearned ? 3.0f : 2.0f;
+    CHECK(slot.params().scale[0] == Approx(scale).epsilon(1e-6));
+    CHECK(values(slot(x)) == std::vector<float>{0.0f, slot.params().scale[0]});
+  }
+}
+
+TEST_CASE("a range stays when bits fall between powers of two", "[quant][methods]") {
+  const auto lowered = [](Estimator estimator, float low, float high) {
+    FakeQuantize slot({.type = {.bits = 4},
+                       .observer = MinMaxOptions{},
+                       .estimator = estimator,
+                       .power_of_two = true,
+                       .first_bits = 8});
+    slot(Tensor::from({1, 2}, std::vector<float>{low, high}));
+    slot.eval();
+    for (int by = 1; by <= 4; ++by) slot.lower_bits(by);
+    return slot;
+  };
+  FakeQuantize pact = lowered(Estimator::kPact, 0.0f, 4.5f);
+  CHECK(pact.parameters()[0].item() == Approx(4.5).epsilon(1e-5));
+  CHECK(pact.params() == QParams{{.bits = 4}, -1, {0.5f}, {0}});  // 4.5 / 15 = 0.3
+  // [-1.5, 3] in 4 bits has scale 0.3 and zero point 5; with 0.5, -1.5 is 3 codes below 0.
+  CHECK(lowered(Estimator::kClamped, -1.5f, 3.0f).params() ==
+        QParams{{.bits = 4}, -1, {0.5f}, {3}});
 }
 
 TEST_CASE("first bits that do not fit, and networks without, are refused", "[quant][methods]") {
@@ -144,6 +215,38 @@ TEST_CASE("first bits that do not fit, and networks without, are refused", "[qua
   QUANTRAIN_CHECK_ERROR(gradual_bits(net), QuantError, "no weights or activations of the network");
   QUANTRAIN_CHECK_ERROR(lower_bits(net, 1), QuantError, "config.model.weight.first_bits = 8");
   QUANTRAIN_CHECK_ERROR(gradual_bits(net, 0), DataError, "epochs is 0, expected at least 1");
+}
+
+TEST_CASE("bits of a frozen network do not fall", "[quant][methods]") {
+  manual_seed(1);
+  const Tensor images = random_images({6, 8, 8, 1}, 2);
+  Sequential net = test::conv_net();
+  prepare_qat(net, images, gradual(Estimator::kLearned));
+  test::train_a_little(net, {6, 8, 8, 1}, 1);
+  lower_bits(net, 1);
+  freeze(net);
+  lower_bits(net, 1);  // nothing would change
+  const std::vector<NamedState> before = [&] {
+    std::vector<NamedState> copies;
+    for (const NamedState& entry : state(net)) copies.push_back(entry.copy());
+    return copies;
+  }();
+  QUANTRAIN_CHECK_ERROR(
+      lower_bits(net, 2), QuantError, "is frozen with 7 bits: lower its bits before freeze()");
+  // Also if the first slots are not frozen, nothing changes.
+  weight_quantizer(net, "0").set_phase(Phase::kTraining);
+  QUANTRAIN_CHECK_ERROR(lower_bits(net, 2), QuantError, "is frozen with 7 bits");
+  weight_quantizer(net, "0").set_phase(Phase::kFrozen);
+  const std::vector<NamedState> after = state(net);
+  REQUIRE(after.size() == before.size());
+  for (size_t i = 0; i < after.size(); ++i) CHECK(values(after[i]) == values(before[i]));
+  QUANTRAIN_CHECK_ERROR(weight_quantizer(net, "0").lower_bits(2), QuantError, "[0] is frozen");
+  QUANTRAIN_CHECK_ERROR(
+      output_quantizer(net, "2").lower_bits(2), QuantError, "[2] is frozen with 5 bits");
+  set_phase(net, Phase::kTraining);
+  lower_bits(net, 2);
+  net.eval();
+  CHECK(bits_of(net, images) == std::vector<int>{6, 4});
 }
 
 }  // namespace quantrain::quant
