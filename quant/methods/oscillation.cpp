@@ -26,17 +26,23 @@ class WeightCodes {
 
   float code(float weight, int64_t i) const {
     const auto c = static_cast<size_t>(i / per_scale_);
-    return limited(unclamped_code(weight * factor(i), params_.scale[c], params_.zero_point[c]));
+    const float folded = weight * factor(i);
+    return params_.type.is_sign()
+               ? static_cast<float>(sign_code(folded))
+               : limited(unclamped_code(folded, params_.scale[c], params_.zero_point[c]));
   }
-  /// The weight with this code.
+  /// The code next to a mean of codes; the lowest one for NaN, which a state from a file may hold.
+  float nearest(float mean) const {
+    return params_.type.is_sign() ? static_cast<float>(sign_code(mean)) : limited(half_even(mean));
+  }
+  /// The weight with this code; not finite if the factor is too small.
   float weight(float code, int64_t i) const {
     const auto c = static_cast<size_t>(i / per_scale_);
-    const auto q = static_cast<int32_t>(limited(code));
+    const auto q = static_cast<int32_t>(nearest(code));
     return dequantize(q, params_.scale[c], params_.zero_point[c]) / factor(i);
   }
 
  private:
-  // The lowest code for NaN, which a state from a file may hold.
   float limited(float code) const {
     const auto qmin = static_cast<float>(params_.type.qmin());
     return std::min(std::max(qmin, code), static_cast<float>(params_.type.qmax()));
@@ -65,36 +71,53 @@ OscillationFreezing::OscillationFreezing(Module& net, const OscillationOptions& 
   }
   if (!(options.momentum > 0.0f && options.momentum <= 1.0f))
     throw DataError(kFreezing, "momentum is ", options.momentum, ", expected a number in (0, 1]");
-  if (plugged.weights.empty()) throw QuantError(kFreezing, "the network has no quantized weights");
-  for (WeightQuantizer* slot : plugged.weights) {
-    if (slot->config().function) {
+  std::vector<Product> products;
+  for (const NamedModule& entry : net.named_modules()) {
+    auto* const slot = dynamic_cast<WeightQuantizer*>(entry.module->slots().weight.get());
+    if (slot != nullptr)
+      products.push_back({.path = entry.name, .layer = entry.module, .slot = slot});
+  }
+  if (products.empty()) throw QuantError(kFreezing, "the network has no quantized weights");
+  find_fixed(products);
+  for (const Product& product : products) {
+    if (!product.fixed.empty()) {
+      throw QuantError(
+          kFreezing, "the weights of \"", product.path, "\" cannot be frozen: ", product.fixed);
+    }
+    if (product.slot->config().estimator != Estimator::kLearned && !product.slot->is_given()) {
       throw QuantError(kFreezing,
-                       "the weights of \"",
-                       slot->layer(),
-                       "\" pass the weight function ",
-                       kind(*slot->config().function),
-                       ", so they have no codes of their own to freeze");
+                       "the scales of \"",
+                       product.path,
+                       "\" follow from its weights, which freezing moves: set weight.estimator = "
+                       "Estimator::kLearned");
     }
-    Layer layer;
-    layer.product.path = slot->layer();
-    layer.product.slot = slot;
-    const Shape& shape = slot->own().weight.shape();
-    layer.code = Tensor::empty(shape);
-    layer.mean = Tensor::empty(shape);
-    for (Tensor* zeros : {&layer.direction, &layer.frequency, &layer.frozen})
-      *zeros = Tensor::zeros(shape);
-    const WeightCodes codes(layer.product);
-    const Floats own = slot->own().weight.floats();
-    for (int64_t i = 0; i < shape.elements(); ++i) {
-      const float code = codes.code(own[i], i);
-      layer.code.mutable_data()[i] = code;
-      layer.mean.mutable_data()[i] = code;
-    }
+    const Shape& shape = product.slot->own().weight.shape();
+    Layer layer{
+        .product = product,
+        .code = Tensor::empty(shape),
+        .direction = Tensor::empty(shape),
+        .frequency = Tensor::empty(shape),
+        .mean = Tensor::empty(shape),
+        .frozen = Tensor::zeros(shape),
+        .bits = IntegerBuffer({1}, {.value = kMostBits, .least = kLeastBits, .most = kMostBits})};
+    start(layer);
     layers_->push_back(std::move(layer));
   }
 }
 
+void OscillationFreezing::start(Layer& layer) {
+  const WeightCodes codes(layer.product);
+  const Floats own = layer.product.slot->own().weight.floats();
+  float* const code = layer.code.mutable_data();
+  float* const mean = layer.mean.mutable_data();
+  for (int64_t i = 0; i < own.size(); ++i) code[i] = mean[i] = codes.code(own[i], i);
+  for (Tensor* zeros : {&layer.direction, &layer.frequency})
+    std::fill_n(zeros->mutable_data(), own.size(), 0.0f);
+  layer.bits.fill(layer.product.slot->bits());
+}
+
 void OscillationFreezing::update(Layer& layer) const {
+  if (layer.bits.item() != layer.product.slot->bits()) start(layer);
   const WeightCodes codes(layer.product);
   Tensor own = layer.product.slot->own().weight;
   float* const w = own.mutable_data();
@@ -116,10 +139,12 @@ void OscillationFreezing::update(Layer& layer) const {
         code[i] = now;
         if (frequency[i] > options_.threshold) {
           frozen[i] = 1.0f;
-          code[i] = half_even(mean[i]);
+          code[i] = codes.nearest(mean[i]);
         }
       }
-      if (frozen[i] != 0.0f) w[i] = codes.weight(code[i], i);
+      if (frozen[i] == 0.0f) continue;
+      const float at_code = codes.weight(code[i], i);
+      if (std::isfinite(at_code)) w[i] = at_code;
     }
   });
 }
@@ -145,6 +170,7 @@ std::vector<NamedState> OscillationFreezing::state() const {
     add("frequency", layer.frequency);
     add("mean", layer.mean);
     add("frozen", layer.frozen);
+    all.emplace_back("oscillation." + layer.product.path + ".bits", layer.bits);
   }
   return all;
 }

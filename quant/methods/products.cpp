@@ -23,6 +23,8 @@ Activation fused_activation(const Graph& graph, const GraphNode& product) {
                                                     : Activation::kNone;
 }
 
+}  // namespace
+
 void find_fixed(std::vector<Product>& products) {
   for (Product& product : products) {
     const Tensor& weight = product.slot->own().weight;
@@ -40,8 +42,6 @@ void find_fixed(std::vector<Product>& products) {
     }
   }
 }
-
-}  // namespace
 
 FoldedBias Product::folded() const {
   const NoGrad no_grad;

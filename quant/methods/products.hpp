@@ -46,6 +46,9 @@ struct Product {
 /// what running the network throws.
 std::vector<Product> products_of(Module& net, const std::vector<Tensor>& examples);
 
+/// Sets `fixed` of each product of a network from their paths, layers and slots.
+void find_fixed(std::vector<Product>& products);
+
 /// The inputs of the first batch.   Throws: DataError naming `where` if there is no batch.
 std::vector<Tensor> first_inputs(const DataLoader& data, std::string_view where);
 

@@ -6,6 +6,7 @@
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
 #include "quant/lowering/convert.hpp"
+#include "quant/methods/gradual_bits.hpp"
 #include "quant/prepare/prepare.hpp"
 #include "tests/quant/networks.hpp"
 #include "tests/quant/parity_checks.hpp"
@@ -77,7 +78,7 @@ TEST_CASE("frozen weights keep their codes through training, batch norm and conv
     }
     REQUIRE(freezing.frozen() > 0);
     const std::vector<NamedState> state = freezing.state();
-    REQUIRE(state.size() == 3 * 5);
+    REQUIRE(state.size() == 3 * 6);
     CHECK(state[0].name == "oscillation.0.code");
     net.eval();
     const IntegerModel model = convert(net, images);
@@ -91,15 +92,94 @@ TEST_CASE("frozen weights keep their codes through training, batch norm and conv
         });
     REQUIRE(first != graph.nodes().end());
     const std::shared_ptr<const Codes> deployed = first->inputs[1].codes();
+    int64_t count = 0;
     for (int64_t i = 0; i < code.size(); ++i) {
-      if (frozen[i] != 0.0f) CHECK(static_cast<float>(deployed->s8()[i]) == code[i]);
+      if (frozen[i] == 0.0f) continue;
+      CHECK(static_cast<float>(deployed->s8()[i]) == code[i]);
+      ++count;
     }
+    REQUIRE(count > 0);
     for (const NamedState& entry : state)
-      for (const float v : values(entry.tensor)) all.push_back(v);
+      for (const float v : values(entry)) all.push_back(v);
     set_threads(0);
     return all;
   };
   CHECK(trained(1) == trained(2));
+}
+
+TEST_CASE("weights of 1 bit are frozen at a sign", "[quant][methods]") {
+  // Means 1, 0, 0.5 and -1, 0, -0.5: rounded, both are 0, which is no code.
+  Linear layer{3, 1};
+  Tensor weight = layer.parameters()[0];
+  quantrain::test::set(weight, {0.1f, -0.1f, 0.25f});
+  Sequential net{std::move(layer)};
+  prepare_qat(net, random_images({2, 3}, 1), QConfig::bits(1, 8));
+  weight_quantizer(net, "0").set_params({{1, true, true}, 0, {0.5f}, {0}});
+  OscillationFreezing freezing(net, {.threshold = 0.3f, .momentum = 0.5f});
+  for (const float side : {-0.1f, 0.1f}) {
+    quantrain::test::set(weight, {side, -side, 0.25f});
+    freezing.step();
+  }
+  CHECK(values(weight) == std::vector<float>{0.5f, -0.5f, 0.25f});
+  CHECK(freezing.frozen() == 2);
+  CHECK(values(freezing.state()[0]) == std::vector<float>{1.0f, -1.0f, 1.0f});
+}
+
+TEST_CASE("codes are read anew when the bits of the weights fall", "[quant][methods]") {
+  Linear layer{3, 1};
+  Tensor weight = layer.parameters()[0];
+  Sequential net{std::move(layer)};
+  QConfig config = QConfig::bits(3, 8);
+  config.model.weight.estimator = Estimator::kLearned;
+  config.model.weight.first_bits = 4;
+  prepare_qat(net, random_images({2, 3}, 1), config);
+  quantrain::test::set(weight_quantizer(net, "0").parameters()[0], {0.25f});
+  quantrain::test::set(weight, {1.25f, 0.5f, 0.75f});  // codes 5, 2 and 3
+  OscillationFreezing freezing(net, {.threshold = 0.3f, .momentum = 0.5f});
+  for (const float up : {0.25f, 0.0f}) {
+    quantrain::test::set(weight, {1.25f + up, 0.5f, 0.75f + up});
+    freezing.step();
+  }
+  REQUIRE(freezing.frozen() == 2);
+  CHECK(values(freezing.state()[0]) == std::vector<float>{5.0f, 2.0f, 3.0f});
+  lower_bits(net, 1);
+  freezing.step();
+  // The scale is 0.25 sqrt(7 / 3) = 0.382: the values are 3.27, 1.31 and 1.96 steps.
+  const float scale = weight_quantizer(net, "0").params().scale[0];
+  const std::vector<NamedState> state = freezing.state();
+  CHECK(values(state[0]) == std::vector<float>{3.0f, 1.0f, 2.0f});  // code
+  CHECK(values(state[1]) == std::vector<float>(3, 0.0f));           // direction
+  CHECK(values(state[2]) == std::vector<float>(3, 0.0f));           // frequency
+  CHECK(values(state[3]) == std::vector<float>{3.0f, 1.0f, 2.0f});  // mean
+  CHECK(values(weight) == std::vector<float>{3.0f * scale, 0.5f, 2.0f * scale});
+  CHECK(state[5].name == "oscillation.0.bits");
+  CHECK(values(state[5]) == std::vector<float>{3.0f});
+  CHECK(freezing.frozen() == 2);
+}
+
+TEST_CASE("a frozen weight stays finite whatever the factor of its batch norm",
+          "[quant][methods]") {
+  Linear layer{2, 1};
+  BatchNorm1d norm{1};
+  Tensor weight = layer.parameters()[0];
+  Tensor gamma = norm.named_parameters()[0].tensor;
+  Sequential net{std::move(layer), std::move(norm)};
+  QConfig config = QConfig::bits(3, 8);
+  config.model.weight.estimator = Estimator::kLearned;
+  prepare_qat(net, random_images({4, 2}, 1), config);
+  quantrain::test::set(weight_quantizer(net, "0").parameters()[0], {0.25f});
+  quantrain::test::set(weight, {0.25f, 0.5f});
+  OscillationFreezing freezing(net, {.threshold = 0.3f, .momentum = 0.5f});
+  for (const float w : {0.5f, 0.25f}) {
+    quantrain::test::set(weight, {w, 0.5f});
+    freezing.step();
+  }
+  REQUIRE(freezing.frozen() == 1);
+  quantrain::test::set(gamma, {0.0f});  // counts as 1e-5
+  quantrain::test::set(weight_quantizer(net, "0").parameters()[0], {1e35f});
+  quantrain::test::set(weight, {0.375f, 0.5f});
+  freezing.step();
+  CHECK(values(weight) == std::vector<float>{0.375f, 0.5f});
 }
 
 TEST_CASE("freezing of oscillating weights refuses what it cannot watch", "[quant][methods]") {
@@ -109,10 +189,20 @@ TEST_CASE("freezing of oscillating weights refuses what it cannot watch", "[quan
   QConfig config = QConfig::bits(2, 4);
   config.layers["2"] = config.model;
   config.layers["2"].weight.function = Ternary{};
+  config.model.weight.estimator = Estimator::kLearned;
   prepare_qat(net, images, config);
   QUANTRAIN_CHECK_ERROR(OscillationFreezing(net),
                         QuantError,
-                        "the weights of \"2\" pass the weight function ternary");
+                        "the weights of \"2\" cannot be frozen: its weights pass the weight "
+                        "function ternary");
+  Linear first{12, 12};
+  Linear second{first.weight(), first.bias()};
+  Sequential shared{std::move(first), ReLU{}, std::move(second)};
+  config.layers.clear();
+  prepare_qat(shared, images, config);
+  QUANTRAIN_CHECK_ERROR(OscillationFreezing(shared),
+                        QuantError,
+                        "the weights of \"0\" cannot be frozen: \"2\" shares its weight");
   Sequential plain = test::mlp();
   prepare_qat(plain, images, QConfig::int8());
   QUANTRAIN_CHECK_ERROR(OscillationFreezing(plain, {.threshold = 1.0f}),
@@ -121,6 +211,11 @@ TEST_CASE("freezing of oscillating weights refuses what it cannot watch", "[quan
   QUANTRAIN_CHECK_ERROR(OscillationFreezing(plain, {.momentum = 0.0f}),
                         DataError,
                         "momentum is 0, expected a number in (0, 1]");
+  // Such scales shrink as weights are frozen below them.
+  QUANTRAIN_CHECK_ERROR(OscillationFreezing(plain),
+                        QuantError,
+                        "the scales of \"0\" follow from its weights, which freezing moves: set "
+                        "weight.estimator = Estimator::kLearned");
   Sequential pool{AvgPool2d{2}};
   prepare_qat(pool, random_images({2, 4, 4, 1}, 1), QConfig::int8());
   QUANTRAIN_CHECK_ERROR(
