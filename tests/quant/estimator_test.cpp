@@ -2,7 +2,9 @@
 // (tests/reference/make_training_methods.py), and what holds for every estimator.
 #include "quant/prepare/methods/estimator.hpp"
 
+#include <cmath>
 #include <functional>
+#include <limits>
 
 #include "framework/autograd/ops.hpp"
 #include "framework/core/error.hpp"
@@ -138,6 +140,23 @@ TEST_CASE("learned parameters stay in their domain", "[quant][learned]") {
       slot(x);
       CHECK(parameters[1].item() == -0.25f * static_cast<float>(expected));
       CHECK(slot.params().zero_point[0] == expected);
+    }
+  }
+}
+
+TEST_CASE("an offset or a scale of LSQ+ that is not finite is reported", "[quant][learned]") {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const Tensor x = Tensor::from({1, 2}, std::vector<float>{-1.0f, 2.0f});
+  for (const size_t i : {size_t{0}, size_t{1}}) {
+    for (const float value : {std::nanf(""), infinity, -infinity}) {
+      CAPTURE(i, value);
+      FakeQuantize slot = learning_slot(Estimator::kLearnedOffset, 4);
+      slot(x);
+      assign(slot.parameters()[i], value);
+      CHECK_FALSE(std::isfinite(slot.params().scale[0]));
+      CHECK_THROWS_AS(slot(x), QuantError);
+      slot.eval();
+      CHECK_THROWS_AS(slot(x), QuantError);
     }
   }
 }

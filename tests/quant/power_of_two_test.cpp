@@ -1,8 +1,12 @@
 #include "quant/prepare/methods/power_of_two.hpp"
 
 #include <cmath>
+#include <limits>
 
+#include "framework/autograd/ops.hpp"
 #include "framework/core/error.hpp"
+#include "framework/optim/sgd.hpp"
+#include "layers/network/network_file.hpp"
 #include "layers/network/trace.hpp"
 #include "layers/state.hpp"
 #include "quant/analysis/ranges.hpp"
@@ -48,6 +52,28 @@ TEST_CASE("the next power of two keeps the range and real 0", "[quant][power_of_
   CHECK(affine({0.3f, 0}, s4) == ScaleZero{0.5f, -3});  // -2.4 is 4.8, so 5, codes below 0
   CHECK(with_power_of_two({0.3f, 8}, u4, QScheme::kSymmetric) == ScaleZero{0.5f, 8});
   CHECK(affine({0x1p-126f, 0}, u4) == ScaleZero{0x1p-126f, 0});
+}
+
+TEST_CASE("a scale that is not finite stays so, and a pass reports it", "[quant][power_of_two]") {
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const QScheme scheme : {QScheme::kAffine, QScheme::kSymmetric}) {
+    const auto scale = [&](float value) {
+      return with_power_of_two({value, 0}, {.bits = 4}, scheme).scale;
+    };
+    CHECK(std::isnan(scale(std::nanf(""))));
+    CHECK(scale(infinity) == infinity);
+    CHECK(scale(0x1.8p127f) == infinity);  // the next power of two is none
+  }
+  FakeQuantize slot({.type = {.bits = 4},
+                     .observer = MinMaxOptions{},
+                     .estimator = Estimator::kLearned,
+                     .power_of_two = true});
+  const Tensor x = Tensor::from({1, 2}, std::vector<float>{-1.0f, 2.0f});
+  slot(x);
+  for (const float value : {std::nanf(""), infinity}) {
+    slot.parameters()[0].mutable_data()[0] = value;
+    CHECK_THROWS_AS(slot(x), QuantError);
+  }
 }
 
 TEST_CASE("every scale of a network is a power of two, learned or not", "[quant][power_of_two]") {

@@ -1,6 +1,7 @@
 #include "quant/prepare/methods/lsq_plus.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace quantrain::quant {
 
@@ -18,11 +19,15 @@ ScaleZero LsqPlus::params_of(const Values& values,
                              int32_t /*zero_point*/,
                              const QType& type) const {
   const float scale = learned_scale(values[0]);
+  // A scale that is not finite tells of an offset that is not, too.
+  if (!std::isfinite(scale) || !std::isfinite(values[1]))
+    return {scale + std::abs(values[1]), type.qmin()};
   return {scale, quantize(-values[1], scale, 0, type.qmin(), type.qmax())};
 }
 
 LearnedRange::Values LsqPlus::projected(const Values& values, const QType& type) const {
   const float scale = learned_scale(values[0]);
+  if (!std::isfinite(scale) || !std::isfinite(values[1])) return values;
   const float low = -scale * static_cast<float>(type.qmax());
   const float high = -scale * static_cast<float>(type.qmin());
   return {scale, std::clamp(values[1], low, high)};

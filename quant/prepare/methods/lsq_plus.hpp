@@ -9,7 +9,8 @@ namespace quantrain::quant {
 /// (29)
 /// Gradient: of s, half_even(x / s) - x / s inside, qmin below, qmax above; of beta, 0 inside, else
 /// 1. Both are multiplied as in (4).
-/// Domain: s as in (4); beta from -s qmax to -s qmin, so that the range holds 0.
+/// Domain: s as in (4); beta from -s qmax to -s qmin, so that the range holds 0. If s or beta is
+/// not finite, the scale is not, which the next pass reports.
 /// Source: Bhalgat et al. 2020, LSQ+, equations (5) to (8); the factor of beta is that of s.
 class LsqPlus : public LearnedRange {
  public:

@@ -9,6 +9,7 @@ namespace quantrain::quant {
 /// up to the half step by which a zero point is rounded.   docs/quantization.md (30)
 ///   scale' = 2^ceil(log2(scale)),   zero_point' = clamp(qmin - half_even(low / scale')),
 ///   low = scale (qmin - zero_point)
+/// A scale that is not finite, or has no next power of two, gives one that is not finite.
 /// A multiplier (8) between such scales is a power of two, so it is exact.
 ScaleZero with_power_of_two(const ScaleZero& params, const QType& type, QScheme scheme);
 
