@@ -24,7 +24,7 @@ using detail::where;
 
 class FakeQuantizeNode : public Node {
  public:
-  /// learning: of the inputs after the first one; their values are not used.
+  /// learning: of the inputs after the first one. Their values are read now, and not kept.
   FakeQuantizeNode(QParams params,
                    const FakeQuantizeOptions& options,
                    Buffer<uint8_t> mask,
@@ -32,7 +32,12 @@ class FakeQuantizeNode : public Node {
       : params_(std::move(params)),
         options_(options),
         mask_(std::move(mask)),
-        learning_(std::move(learning)) {}
+        learning_(std::move(learning)) {
+    for (LearnedParameter& parameter : learning_.parameters) {
+      const Tensor value = std::exchange(parameter.value, Tensor());
+      present_.emplace_back(value.data(), value.data() + value.elements());
+    }
+  }
 
   std::string_view type() const override { return "fake_quantize"; }
 
@@ -62,8 +67,7 @@ class FakeQuantizeNode : public Node {
       if (needs_grad(i)) grads[i] = grad_parameter(i, grad_y);
     }
     if (!needs_grad(0)) return grads;
-    grads[0] = passed(grad_y);
-    if (learning_.ends_at_codes) stop_outside(grads[0]);
+    grads[0] = learning_.ends_at_codes ? passed_between_ends(grad_y) : passed(grad_y);
     return grads;
   }
 
@@ -154,12 +158,12 @@ class FakeQuantizeNode : public Node {
     to = local;
   }
 
-  void stop_outside(Tensor& grad) const {
+  // All values that pass have codes in the range, so there is no mask.
+  Tensor passed_between_ends(const Tensor& grad_y) const {
     const Floats values = input(0).floats();
     const float* const x = values.data();
-    const Tensor passing = grad;
-    const float* const from = passing.data();
-    grad = Tensor::empty(passing.shape());
+    Tensor grad = TensorAccess::overwritable(grad_y);
+    const Floats from = grad_y.floats();
     float* const to = grad.mutable_data();
     for_runs([&](int64_t begin, int64_t end, size_t c) {
       const Ends limits = ends(c);
@@ -168,6 +172,7 @@ class FakeQuantizeNode : public Node {
         to[i] = ratio >= limits.low && ratio < limits.high ? from[i] : 0.0f;
       }
     });
+    return grad;
   }
 
   Tensor grad_parameter(size_t index, const Tensor& grad_y) const {
@@ -194,7 +199,7 @@ class FakeQuantizeNode : public Node {
         least->push_back(total[c].magnitudes > 0.0
                              ? learned_scale(static_cast<float>(unit * total[c].magnitudes /
                                                                 (values * farthest)))
-                             : static_cast<float>(unit) * params_.scale[c]);
+                             : learned_scale(present_[index - 1][c]));
       }
       TensorAccess::set_least(input(index), std::move(least));
     }
@@ -205,6 +210,7 @@ class FakeQuantizeNode : public Node {
   FakeQuantizeOptions options_;
   Buffer<uint8_t> mask_;
   Learning learning_;
+  std::vector<std::vector<float>> present_;  // of each learned parameter
 };
 
 // Inputs x [C, ...] and factors [C].
@@ -297,9 +303,9 @@ Tensor run(const Tensor& x,
            const FakeQuantizeOptions& options) {
   check_params(x, params, options);
   std::vector<Tensor> inputs{x};
-  for (LearnedParameter& parameter : learning.parameters)
-    inputs.push_back(std::exchange(parameter.value, Tensor()));
-  Quantized result = quantize_any(x, params, options, options.clamped && needs_gradient(inputs));
+  for (const LearnedParameter& parameter : learning.parameters) inputs.push_back(parameter.value);
+  const bool want_mask = options.clamped && !learning.ends_at_codes && needs_gradient(inputs);
+  Quantized result = quantize_any(x, params, options, want_mask);
   return record<FakeQuantizeNode>(std::move(result.y),
                                   std::move(inputs),
                                   params,

@@ -90,7 +90,8 @@ struct LearnedParameter {
   bool normalized = true;
   /// Of each channel: how many steps s the parameter stands for, or 0. Each backward pass sets the
   /// least value that an optimizer's step leaves in it: unit mean|x| / max(qmax - zero_point,
-  /// zero_point - qmin), or unit s where x is 0 everywhere. Empty or 0: any value is allowed.
+  /// zero_point - qmin), or the magnitude that the value has now where x is 0 everywhere. Empty or
+  /// 0: any value is allowed.
   std::vector<int32_t> units{};
 };
 

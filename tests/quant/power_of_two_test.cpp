@@ -76,6 +76,30 @@ TEST_CASE("a scale that is not finite stays so, and a pass reports it", "[quant]
   }
 }
 
+TEST_CASE("values that are all 0 leave a learned scale between powers of two where it is",
+          "[quant][power_of_two]") {
+  const Tensor zeros = Tensor::zeros({1, 4});
+  FakeQuantize slot({.type = {.bits = 4},
+                     .observer = MinMaxOptions{},
+                     .estimator = Estimator::kLearned,
+                     .power_of_two = true});
+  slot(Tensor::full({1, 4}, 1.0f));
+  const auto stays = [](Tensor scale, const Tensor& y) {
+    sum(y).backward();
+    Sgd({scale}, {.learning_rate = 0.1f}).step();
+    CHECK(scale.item() == 0.26f);
+  };
+  Tensor scale = slot.parameters()[0];
+  scale.mutable_data()[0] = 0.26f;
+  stays(scale, slot(zeros));
+
+  WeightQuantizer weights(
+      {.bits = 4, .estimator = Estimator::kLearned, .power_of_two = true}, {zeros, {}}, nullptr);
+  scale = weights.parameters()[0];
+  scale.mutable_data()[0] = 0.26f;
+  stays(scale, weights.apply({zeros, {}}, Tensor::zeros({1, 4})).weight);
+}
+
 TEST_CASE("every scale of a network is a power of two, learned or not", "[quant][power_of_two]") {
   for (const Estimator estimator :
        {Estimator::kClamped, Estimator::kLearned, Estimator::kLearnedOffset, Estimator::kPact}) {
