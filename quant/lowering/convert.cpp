@@ -50,7 +50,31 @@ void describe(const Network& network, integer::Program& program) {
     program.metadata["features"] = metadata_text(network.inputs()[0].feature_names);
 }
 
-std::string bits_text(int bits) { return bits == 0 ? "-" : std::to_string(bits); }
+std::string bits_text(int bits, int last) {
+  if (bits == 0) return "-";
+  return std::to_string(bits) + (last == 0 ? "" : " -> " + std::to_string(last));
+}
+
+// The slots of a layer know what its graph lacks: in deployed mode a folded batch norm leaves no
+// node, and codes do not tell whether their bits will fall.
+void add_slots(const NamedModule& layer, std::vector<PlanRow>& rows) {
+  const Slots& slots = layer.module->slots();
+  const auto* weight = dynamic_cast<const WeightQuantizer*>(slots.weight.get());
+  const auto* output = dynamic_cast<const FakeQuantize*>(slots.output.get());
+  if (output == nullptr) output = dynamic_cast<const FakeQuantize*>(layer.module);
+  for (PlanRow& row : rows) {
+    if (weight != nullptr && row.name == layer.name) {
+      if (const auto& folding = weight->folding())
+        row.folded = folding->path + (row.folded.empty() ? "" : ", ") + row.folded;
+      if (weight->lowers_bits() && row.weight_bits > weight->config().bits)
+        row.last_weight_bits = weight->config().bits;
+    }
+    if (output != nullptr && row.closed_by == layer.name && output->lowers_bits() &&
+        row.output_bits > output->config().type.bits) {
+      row.last_output_bits = output->config().type.bits;
+    }
+  }
+}
 
 }  // namespace
 
@@ -89,15 +113,7 @@ Plan plan(Module& net, const std::vector<Tensor>& examples) {
         row.few_codes = few_output_codes(lowered.program, id, outputs[k]);
     }
   }
-  // In deployed mode a folded batch norm leaves no node in the graph.
-  for (const NamedModule& entry : net.named_modules()) {
-    const auto* weight = dynamic_cast<const WeightQuantizer*>(entry.module->slots().weight.get());
-    if (weight == nullptr || weight->folding() == nullptr) continue;
-    for (PlanRow& row : lowered.rows) {
-      if (row.name == entry.name)
-        row.folded = weight->folding()->path + (row.folded.empty() ? "" : ", ") + row.folded;
-    }
-  }
+  for (const NamedModule& entry : net.named_modules()) add_slots(entry, lowered.rows);
   return {std::move(lowered.rows)};
 }
 
@@ -128,8 +144,8 @@ std::ostream& operator<<(std::ostream& stream, const Plan& plan) {
     table.add({row.name,
                row.operation,
                row.kernel,
-               bits_text(row.weight_bits),
-               bits_text(row.output_bits),
+               bits_text(row.weight_bits, row.last_weight_bits),
+               bits_text(row.output_bits, row.last_output_bits),
                row.accumulator_bound == 0 ? "-" : grouped(row.accumulator_bound),
                row.folded});
   }

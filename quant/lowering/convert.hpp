@@ -33,10 +33,11 @@ struct Plan {
 };
 
 /// Prints a table with a row for each layer. The row has the layer's operation, its kernel, the
-/// bits of weights and output, the accumulator bound, and the paths of the fused layers; or it says
-/// why the layer cannot be converted. A line follows for each operand of a concatenation or
-/// addition that loses 3 bits or more, and for each channel of an output that gets fewer than 16
-/// codes: in the example, if it holds 8 samples or more, else estimated from the weights.
+/// bits of weights and output ("8 -> 4" if lower_bits() will bring 8 down to 4), the accumulator
+/// bound, and the paths of the fused layers; or it says why the layer cannot be converted. A line
+/// follows for each operand of a concatenation or addition that loses 3 bits or more, and for each
+/// channel of an output that gets fewer than 16 codes: in the example, if it holds 8 samples or
+/// more, else estimated from the weights.
 std::ostream& operator<<(std::ostream& stream, const Plan& plan);
 
 /// A dry run of convert(). In this run, a FakeQuantize without parameters uses the range of the

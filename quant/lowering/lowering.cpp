@@ -257,6 +257,7 @@ class Lowering {
         origin_of(*waiting.node, TensorAccess::activation(node.inputs[0]));
     PlanRow& row = result_.rows[waiting.row];
     describe_row(row, *made->operation, made->params.type.bits);
+    row.closed_by = node.scope();
     row.operands = operands_of(result_.program, result_.program.steps.back());
   }
 
@@ -361,6 +362,7 @@ class Lowering {
   void describe_new_row(const GraphNode& node) {
     describe_row(
         row_, result_.program.steps.back().operation, node.output.codes()->params.type.bits);
+    row_.closed_by = node.scope();
     result_.rows.push_back(std::move(row_));
   }
 

@@ -30,9 +30,14 @@ struct PlanRow {
   std::string kernel{};     ///< empty if it cannot be lowered
   int weight_bits = 0;      ///< 0: no weights
   int output_bits = 0;      ///< 32 for accumulators
+  /// What lower_bits() (quant/methods/gradual_bits.hpp) will bring these bits down to; 0: they
+  /// stay.
+  int last_weight_bits = 0;
+  int last_output_bits = 0;
   int64_t accumulator_bound = 0;
   std::string folded{};  ///< paths of the batch norm, activation or reshape that were fused into it
-  std::string reason{};  ///< why it cannot be lowered; empty if it can
+  std::string closed_by{};  ///< path of the layer whose output slot may give the output's codes
+  std::string reason{};     ///< why it cannot be lowered; empty if it can
   std::vector<PlanOperand> operands{};    ///< of a concatenation or addition
   std::vector<ChannelCodes> few_codes{};  ///< of an output of the network: channels that get few
 };

@@ -10,8 +10,11 @@ namespace quantrain::quant {
 /// Lowers the bits of a prepared network's weights and activations whose configuration has
 /// first_bits: to first_bits - by, but not below the configured bits, and never up. Parameters that
 /// were given keep their bits. The bits are saved with the state, and a network converts with the
-/// bits that it has.   docs/quantization.md (30)
-/// Throws: GraphError if the network is not prepared; QuantError if nothing in it has first_bits.
+/// bits that it has: plan() shows them as "8 -> 4" if they can still fall from 8 to 4.
+/// EarlyStopping::restore_best restores the bits of the best epoch, too; switch it off while bits
+/// fall.   docs/quantization.md (30)
+/// Throws: GraphError if the network is not prepared; QuantError, and changes nothing, if nothing in
+/// it has first_bits that can fall, or naming a frozen slot whose bits would.
 void lower_bits(Module& net, int64_t by);
 
 /// For FitOptions::begin_epoch: lowers the bits by one before every `epochs`-th epoch, so that the

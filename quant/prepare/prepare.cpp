@@ -153,6 +153,17 @@ void set_types(const Survey& survey, const GivenParams& given, PreparedForm& for
   }
 }
 
+/// Nothing lowers the bits of a network that does not train.
+void refuse_first_bits(const PreparedForm& form) {
+  for (const LayerForm& layer : form.layers) {
+    if ((layer.weight && layer.weight->first_bits != 0) ||
+        (layer.output && layer.output->first_bits != 0)) {
+      throw QuantError(layer.path,
+                       "first_bits are for training: leave them out, or use prepare_qat");
+    }
+  }
+}
+
 // Empties all slots of the network, unless they are to be kept. Allocates nothing when it does so.
 class PluggedSlots {
  public:
@@ -201,6 +212,7 @@ void prepare(Module& net,
   }
   for (const Site& site : survey.sites()) add_site(site, config, purpose, form);
   set_types(survey, given, form);
+  if (purpose == Purpose::kCalibration) refuse_first_bits(form);
   PluggedSlots plugged_slots(net);
   fill_slots(net, form);
   for (const auto& [path, params] : given.outputs)

@@ -40,6 +40,7 @@ void prepare_qat(Module& net, const std::vector<Tensor>& examples, const QConfig
 /// The same for quantization without training: call calibrate(net, batches) afterwards, then
 /// convert. The network is frozen from the start: training changes the weights but not the ranges.
 /// set_phase(net, Phase::kTraining) lets the ranges move.
+/// Throws: also QuantError naming a layer with first_bits, which nothing would lower.
 void prepare_ptq(Module& net, const Tensor& example, const QConfig& config);
 void prepare_ptq(Module& net, const std::vector<Tensor>& examples, const QConfig& config);
 

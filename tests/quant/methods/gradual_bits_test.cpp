@@ -249,4 +249,38 @@ TEST_CASE("bits of a frozen network do not fall", "[quant][methods]") {
   CHECK(bits_of(net, images) == std::vector<int>{6, 4});
 }
 
+TEST_CASE("first bits that nothing lowers are refused or shown", "[quant][methods]") {
+  const Tensor images = random_images({6, 8, 8, 1}, 2);
+  const QConfig config = gradual(Estimator::kClamped);
+  Sequential ptq = test::conv_net();
+  QUANTRAIN_CHECK_ERROR(prepare_ptq(ptq, images, config),
+                        QuantError,
+                        "[0] first_bits are for training: leave them out, or use prepare_qat");
+  CHECK_FALSE(ptq.find("0").has_filled_slot());
+
+  Sequential net = test::conv_net();
+  prepare_qat(net, images, config);
+  const auto text = [&] {
+    std::ostringstream stream;
+    stream << plan(net, images);
+    return stream.str();
+  };
+  CHECK(text().find("8 -> 2  6 -> 3") != std::string::npos);
+  lower_bits(net, 1);
+  CHECK(text().find("7 -> 2  5 -> 3") != std::string::npos);
+  lower_bits(net, 9);
+  CHECK(text().find("->") == std::string::npos);
+
+  // Given parameters keep their bits.
+  Sequential given{Linear{12, 4}};
+  QConfig weights = QConfig::bits(4, 8);
+  weights.model.weight.first_bits = 8;
+  prepare_qat(given, random_images({4, 12}, 1), weights);
+  lower_bits(given, 0);
+  weight_quantizer(given, "0")
+      .set_params({{8, true, true}, 0, std::vector<float>(4, 0.1f), std::vector<int32_t>(4, 0)});
+  QUANTRAIN_CHECK_ERROR(
+      lower_bits(given, 1), QuantError, "no weights or activations of the network have first_bits");
+}
+
 }  // namespace quantrain::quant
