@@ -98,7 +98,13 @@ std::string fault(const WeightConfig& config) {
     return "the weight function " + name + " needs symmetric weights";
   if (learned)
     return "the weight function " + name + " leaves no scale to learn: set only one of the two";
-  return fault(*config.function, {config.bits, true, config.narrow}, config.per_channel);
+  if (std::string wrong =
+          fault(*config.function, {config.bits, true, config.narrow}, config.per_channel);
+      !wrong.empty() || config.first_bits == 0)
+    return wrong;
+  const std::string wrong =
+      fault(*config.function, {config.first_bits, true, config.narrow}, config.per_channel);
+  return wrong.empty() ? "" : "the weight function " + name + " fits no first_bits: " + wrong;
 }
 
 WeightQuantizer::WeightQuantizer(const WeightConfig& config,
@@ -128,6 +134,10 @@ WeightQuantizer::WeightQuantizer(const WeightConfig& config,
   if (config.function) {
     const auto kind = static_cast<int64_t>(config.function->index());
     add_buffer(NamedState("function", IntegerBuffer({1}, {.value = kind}), true));
+    const auto add = [&](const char* name, float option) {
+      add_buffer(NamedState(std::string("function.") + name, Tensor::full({1}, option), true));
+    };
+    std::visit([&](const auto& options) { options.describe(options, add); }, *config.function);
   }
   if (config.power_of_two) add_buffer(power_of_two_constant());
 }

@@ -135,10 +135,45 @@ TEST_CASE("every weight function trains, freezes, is kept and deploys", "[quant]
     test::train_a_little(net, {6, 8, 8, 1}, 2);
     Network again = check_kept(net, images);
     CHECK(values(again(images)) == values(net(images)));
-    // Float passes compute with the function, too: without rounding, ternary weights are the same.
-    const FloatMode floats(net);
-    CHECK(values(net(images)) != values(again(images)));
   }
+}
+
+TEST_CASE("float passes compute with the weight function", "[quant][methods]") {
+  for (const WeightFunction& function : weight_functions()) {
+    CAPTURE(kind(function));
+    manual_seed(1);
+    const Tensor images = random_images({6, 8, 8, 1}, 2);
+    Sequential net = test::conv_net();
+    prepare_qat(net, images, config_with(function));
+    test::train_a_little(net, {6, 8, 8, 1}, 4);
+    net.eval();
+    Sequential plain = test::conv_net();
+    const std::vector<NamedState> trained = state(net);
+    for (NamedState& entry : state(plain)) {
+      const bool weight = entry.name.ends_with(".weight") && entry.shape().rank() > 1;
+      NamedState from = quantrain::test::entry_of(trained, entry.name);
+      if (weight) from.tensor = apply(function, from.tensor, true).detach();
+      entry.copy_values(from);
+    }
+    plain.eval();
+    const FloatMode floats(net);
+    CHECK(values(net(images)) == values(plain(images)));
+  }
+}
+
+TEST_CASE("a state of other options of a weight function is refused", "[quant][methods]") {
+  const quantrain::test::TemporaryFolder folder;
+  const auto prepared = [](const WeightFunction& function) {
+    Sequential net = test::mlp();
+    prepare_qat(net, random_images({4, 12}, 1), config_with(function));
+    return net;
+  };
+  const Sequential net = prepared(Ternary{});
+  save(net, folder / "net");
+  Sequential same = prepared(Ternary{});
+  load(same, folder / "net");
+  Sequential other = prepared(Ternary{.threshold = 0.5f});
+  QUANTRAIN_CHECK_ERROR(load(other, folder / "net"), Error, "0.weight_slot.function.threshold");
 }
 
 TEST_CASE("weight functions train with the same bits on any number of threads",
@@ -192,6 +227,8 @@ TEST_CASE("weight functions that do not fit are refused", "[quant][methods]") {
           [](WeightConfig& w) { w.scheme = QScheme::kAffine; });
   refused("[QConfig] model: the weight function ternary leaves no scale to learn",
           [](WeightConfig& w) { w.estimator = Estimator::kLearned; });
+  refused("[QConfig] model: the weight function ternary fits no first_bits: ternary weights are",
+          [](WeightConfig& w) { w.first_bits = 4; });
   std::string text = compact(config_with(Ternary{}));
   text.replace(text.find("ternary"), 7, "octonary");
   QUANTRAIN_CHECK_ERROR(
