@@ -93,10 +93,26 @@ TEST_CASE("prove measures each accuracy once", "[examples]") {
   place.check_fails(kProve, flags + "0", "results: line 1 is no result");
 }
 
+TEST_CASE("prove measures rows of the table, each once, and prints what there is", "[examples]") {
+  const Workplace place;
+  const std::string flags = "table --results '" + place.path("results") +
+                            "' --networks TFC --widths W2A2,W1A1 --seeds 0 --limit 64 --epochs 1";
+  REQUIRE(place.run(kProve, flags) == 0);
+  // Float; W2A2 in three ways; W1A1 in two, since AdaRound needs more than two codes.
+  CHECK(count(place.read("results"), "\n") == 6);
+  REQUIRE(place.run(kProve, flags) == 0);
+  CHECK(count(place.read("results"), "\n") == 6);
+  REQUIRE(place.run(kProve, flags + " --print") == 0);
+  const std::string out = place.read("out");
+  CHECK(count(out, "### TFC\n") == 1);
+  CHECK(count(out, "| W8A8 | - | - | - | - | - | - |") == 1);
+  CHECK(count(out, "| W2A2 | -") + count(out, "| W1A1 | -") == 0);
+}
+
 TEST_CASE("prove refuses invalid flags and missing data", "[examples]") {
   const Workplace place;
   for (const char* flags :
-       {"parity --bits 1", "--network mnist", "disprove", "random --count 0", "sums --most 9999"})
+       {"parity --bits 0", "--network mnist", "disprove", "random --count 0", "sums --most 9999"})
     place.check_fails(kProve, flags, "");
   place.check_fails(kProve, "parity --data '" + place.path("nowhere") + '\'', "nowhere");
   CHECK(place.run(kProve, "accuracy --help") == 0);

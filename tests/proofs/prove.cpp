@@ -33,12 +33,17 @@ struct Flags {
 
 constexpr int64_t kMany = 1'000'000'000;
 
-void add_training_flags(CLI::App& command, Training& training) {
-  command.add_option("--epochs", training.epochs, "passes of float training")
-      ->check(CLI::Range(int64_t{1}, kMany))
+/// least: the fewest passes; 0 passes stand for those of the network.
+void add_training_flags(CLI::App& command, Training& training, int64_t least = 1) {
+  const char* const own = least == 0 ? "; 0: the network's own" : "";
+  command.add_option("--epochs", training.epochs, std::string("passes of float training") + own)
+      ->check(CLI::Range(least, kMany))
       ->capture_default_str();
-  command.add_option("--qat-epochs", training.qat_epochs, "passes of training with quantization")
-      ->check(CLI::Range(int64_t{1}, kMany))
+  command
+      .add_option("--qat-epochs",
+                  training.qat_epochs,
+                  std::string("passes of training with quantization") + own)
+      ->check(CLI::Range(least, kMany))
       ->capture_default_str();
   command.add_option("--limit", training.limit, "train on the first N images; 0: all")
       ->check(CLI::Range(int64_t{0}, kMany))
@@ -111,11 +116,14 @@ void add_flags(CLI::App& app, Flags& flags) {
 
   CLI::App& table = *app.add_subcommand(
       "table", "accuracy, size and time by bits, for docs/accuracy.md; proves nothing");
-  add_training_flags(table, flags.table.training);
+  add_training_flags(table, flags.table.training, 0);
   std::vector<std::string> tabled;
-  for (const examples::Network& network : table_networks()) tabled.push_back(network.name);
+  for (const TableNetwork& network : table_networks()) tabled.push_back(network.name);
   table.add_option("--networks", flags.table.networks, "only these")
       ->check(CLI::IsMember(tabled))
+      ->delimiter(',');
+  table.add_option("--widths", flags.table.widths, "only these bits")
+      ->check(CLI::IsMember(table_widths()))
       ->delimiter(',');
   table.add_option("--seeds", flags.table.seeds, "seeds; everything is repeated for each")
       ->delimiter(',')

@@ -33,8 +33,13 @@ struct Width {
   int activations;
   std::optional<quant::WeightFunction> function = {};  ///< in QAT
 };
-constexpr Width kWidths[] = {
-    {"W8A8", 8, 8}, {"W4A8", 4, 8}, {"W4A4", 4, 4}, {"W3A3", 3, 3}, {"W2A8", 2, 8}, {"W2A2", 2, 2}};
+constexpr Width kWidths[] = {{"W8A8", 8, 8},
+                             {"W4A8", 4, 8},
+                             {"W4A4", 4, 4},
+                             {"W3A3", 3, 3},
+                             {"W2A2", 2, 2},
+                             {"ternary", 2, 2, quant::Ternary{}},
+                             {"W1A1", 1, 1, quant::Binary{}}};
 
 /// How a network gets its integers.
 struct Way {
@@ -63,23 +68,28 @@ quant::QConfig config_of(const Width& width, bool qat) {
   return config;
 }
 
-/// Networks with convolutions see images that are moved by up to two pixels.
-DataLoader training_of(const examples::Network& network,
+DataLoader training_of(const TableNetwork& network,
                        const Images& images,
                        const Training& training,
                        uint64_t seed) {
   const Dataset& all = images.train;
-  const bool flat = network.name.ends_with("FC") || network.name.ends_with("mlp");
   return DataLoader(training.limit > 0 ? all.first(std::min(training.limit, all.size())) : all,
                     {.batch = examples::Flags{}.batch,
                      .shuffle = true,
                      .seed = seed,
-                     .augment = flat ? Transform{} : random_shift(2)});
+                     .augment = network.moved > 0 ? random_shift(network.moved) : Transform{}});
+}
+
+/// The network's own epochs unless the training says others.
+Training training_for(const TableNetwork& network, Training training) {
+  if (training.epochs == 0) training.epochs = network.epochs;
+  if (training.qat_epochs == 0) training.qat_epochs = network.qat_epochs;
+  return training;
 }
 
 /// What decides a result. Of QAT's epochs only where there is QAT.
 Json settings_of(const Images& images,
-                 const examples::Network& network,
+                 const TableNetwork& network,
                  const Training& training,
                  uint64_t seed,
                  const char* way,
@@ -87,6 +97,7 @@ Json settings_of(const Images& images,
   Json settings{{"data", images.name},
                 {"network", network.name},
                 {"epochs", training.epochs},
+                {"moved", network.moved},
                 {"limit", training.limit},
                 {"seed", seed},
                 {"way", way},
@@ -112,7 +123,7 @@ Json measured(const IntegerModel& model, const Images& images) {
           {"microseconds", times.microseconds[0]}};
 }
 
-Json measure(const examples::Network& network,
+Json measure(const TableNetwork& network,
              Sequential& trained,
              const Images& images,
              const Training& training,
@@ -147,7 +158,7 @@ class Table {
  public:
   Table(const std::vector<Images>& data, const TableOptions& options)
       : data_(data), options_(options), results_(options.results) {
-    for (const examples::Network& network : table_networks()) {
+    for (const TableNetwork& network : table_networks()) {
       const auto& names = options.networks;
       if (names.empty() || std::find(names.begin(), names.end(), network.name) != names.end())
         networks_.push_back(network);
@@ -157,7 +168,7 @@ class Table {
   void fill() {
     int job = 0;
     for (const Images& images : data_) {
-      for (const examples::Network& network : networks_) {
+      for (const TableNetwork& network : networks_) {
         for (const uint64_t seed : options_.seeds) {
           if (job++ % options_.parts == options_.part) fill(images, network, seed);
         }
@@ -168,13 +179,13 @@ class Table {
   void print() const {
     for (const Images& images : data_) {
       std::printf("\n## %s\n", images.name.c_str());
-      for (const examples::Network& network : networks_) print(images, network);
+      for (const TableNetwork& network : networks_) print(images, network);
     }
   }
 
  private:
-  void fill(const Images& images, const examples::Network& network, uint64_t seed) {
-    const Training& training = options_.training;
+  void fill(const Images& images, const TableNetwork& network, uint64_t seed) {
+    const Training training = training_for(network, options_.training);
     std::optional<Sequential> trained;  // once, for all ways and widths
     const auto start = [&]() -> Sequential& {
       if (trained) return *trained;
@@ -191,6 +202,7 @@ class Table {
     if (results_.find(of_float) == nullptr)
       results_.add(of_float, {{"accuracy", examples::accuracy(start(), images.test)}});
     for (const Width& width : kWidths) {
+      if (!wanted(width)) continue;
       for (const Way& way : kWays) {
         if (!exists(way, width)) continue;
         const Json settings = settings_of(images, network, training, seed, way.key, width.name);
@@ -200,15 +212,21 @@ class Table {
     }
   }
 
+  bool wanted(const Width& width) const {
+    const auto& names = options_.widths;
+    return names.empty() || std::find(names.begin(), names.end(), width.name) != names.end();
+  }
+
   /// What was measured, for each seed that has a result.
   std::vector<double> values(const Images& images,
-                             const examples::Network& network,
+                             const TableNetwork& network,
                              const char* way,
                              const char* width,
                              const char* what) const {
     std::vector<double> values;
     for (const uint64_t seed : options_.seeds) {
-      const Json settings = settings_of(images, network, options_.training, seed, way, width);
+      const Json settings =
+          settings_of(images, network, training_for(network, options_.training), seed, way, width);
       if (const Json* const found = results_.find(settings))
         values.push_back(found->at(what).get<double>());
     }
@@ -216,7 +234,7 @@ class Table {
   }
 
   std::string accuracy(const Images& images,
-                       const examples::Network& network,
+                       const TableNetwork& network,
                        const char* way,
                        const char* width) const {
     const std::vector<double> all = values(images, network, way, width, "accuracy");
@@ -229,7 +247,7 @@ class Table {
 
   /// Of the network after QAT, or after quantization if there is none.
   std::string number(const Images& images,
-                     const examples::Network& network,
+                     const TableNetwork& network,
                      const char* width,
                      const char* what,
                      const char* format) const {
@@ -241,7 +259,7 @@ class Table {
     return text;
   }
 
-  void print(const Images& images, const examples::Network& network) const {
+  void print(const Images& images, const TableNetwork& network) const {
     std::printf("\n### %s\n\nFloat: %s.\n\n",
                 network.name.c_str(),
                 accuracy(images, network, "float", "").c_str());
@@ -261,10 +279,16 @@ class Table {
   const std::vector<Images>& data_;
   TableOptions options_;
   Results results_;
-  std::vector<examples::Network> networks_;
+  std::vector<TableNetwork> networks_;
 };
 
 }  // namespace
+
+std::vector<std::string> table_widths() {
+  std::vector<std::string> names;
+  for (const Width& width : kWidths) names.emplace_back(width.name);
+  return names;
+}
 
 void measure_table(const std::vector<Images>& data, const TableOptions& options) {
   Table table(data, options);

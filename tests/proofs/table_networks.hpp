@@ -56,14 +56,26 @@ inline Sequential wide_cnn() {
                     Linear{1152, 10}};
 }
 
-inline std::vector<examples::Network> table_networks() {
-  std::vector<examples::Network> all{{.name = "TFC", .make = three_layers<64>},
-                                     {.name = "SFC", .make = three_layers<256>},
-                                     {.name = "LFC", .make = three_layers<1024>},
-                                     {.name = "LeNet-5", .make = lenet5},
-                                     {.name = "wide CNN", .make = wide_cnn}};
-  const auto& examples = examples::networks();
-  all.insert(all.end(), examples.begin(), examples.end());
+/// How a network of the table trains.
+struct TableNetwork : examples::Network {
+  int64_t epochs = 20;      ///< in float
+  int64_t qat_epochs = 20;  ///< then with quantization
+  int64_t moved = 0;        ///< images of training are moved by up to this many pixels
+};
+
+inline std::vector<TableNetwork> table_networks() {
+  std::vector<TableNetwork> all{{{.name = "TFC", .make = three_layers<64>}},
+                                {{.name = "SFC", .make = three_layers<256>}, 20, 20, 1},
+                                {{.name = "LFC", .make = three_layers<1024>}, 20, 20, 1},
+                                {{.name = "LeNet-5", .make = lenet5}, 10, 10, 2},
+                                {{.name = "wide CNN", .make = wide_cnn}, 10, 10, 2}};
+  for (const examples::Network& network : examples::networks()) {
+    if (network.name == "mnist_mlp") {
+      all.push_back({network});
+    } else {
+      all.push_back({network, 10, 10, 2});
+    }
+  }
   return all;
 }
 
