@@ -31,15 +31,16 @@ struct Width {
   const char* name;
   int weights;
   int activations;
+  float learning_rate;                                 ///< in QAT, at the start
   std::optional<quant::WeightFunction> function = {};  ///< in QAT
 };
-constexpr Width kWidths[] = {{"W8A8", 8, 8},
-                             {"W4A8", 4, 8},
-                             {"W4A4", 4, 4},
-                             {"W3A3", 3, 3},
-                             {"W2A2", 2, 2},
-                             {"ternary", 2, 2, quant::Ternary{}},
-                             {"W1A1", 1, 1, quant::Binary{}}};
+constexpr Width kWidths[] = {{"W8A8", 8, 8, 5e-4f},
+                             {"W4A8", 4, 8, 1e-3f},
+                             {"W4A4", 4, 4, 1e-3f},
+                             {"W3A3", 3, 3, 2e-3f},
+                             {"W2A2", 2, 2, 2e-3f},
+                             {"ternary", 2, 2, 2e-3f, quant::Ternary{}},
+                             {"W1A1", 1, 1, 2e-3f, quant::Binary{}}};
 
 /// How a network gets its integers.
 struct Way {
@@ -142,7 +143,7 @@ Json measure(const TableNetwork& network,
                     loader,
                     {.epochs = training.qat_epochs,
                      .first_epoch = training.epochs,
-                     .learning_rate = examples::Flags{}.qat_learning_rate});
+                     .learning_rate = width.learning_rate});
   } else {
     quant::prepare_ptq(net, example, config_of(width, qat));
     const Dataset some = images.train.first(std::min(kCalibrationImages, images.train.size()));

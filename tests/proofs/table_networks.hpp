@@ -66,7 +66,7 @@ struct TableNetwork : examples::Network {
 inline std::vector<TableNetwork> table_networks() {
   std::vector<TableNetwork> all{{{.name = "TFC", .make = three_layers<64>}},
                                 {{.name = "SFC", .make = three_layers<256>}, 20, 20, 1},
-                                {{.name = "LFC", .make = three_layers<1024>}, 20, 20, 1},
+                                {{.name = "LFC", .make = three_layers<1024>}, 10, 10, 1},
                                 {{.name = "LeNet-5", .make = lenet5}, 10, 10, 2},
                                 {{.name = "wide CNN", .make = wide_cnn}, 10, 10, 2}};
   for (const examples::Network& network : examples::networks()) {
