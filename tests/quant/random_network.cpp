@@ -545,8 +545,10 @@ std::vector<uint8_t> random_samples(const integer::Program& program, int64_t n, 
   Random random(seed);
   std::vector<uint8_t> samples;
   for (const int id : program.inputs) {
-    for (int64_t i = 0; i < n * program.value(id).shape.elements(); ++i)
-      samples.push_back(static_cast<uint8_t>(random.below(256)));
+    const integer::Value& value = program.value(id);
+    const int64_t codes = value.params && value.params->type.bits == 1 ? 2 : 256;
+    for (int64_t i = 0; i < n * value.shape.elements(); ++i)
+      samples.push_back(static_cast<uint8_t>(random.below(codes)));
   }
   return samples;
 }

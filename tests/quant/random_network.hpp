@@ -24,7 +24,8 @@ struct RandomNetwork {
 
 RandomNetwork random_network(uint64_t seed);
 
-/// Random codes of n samples: all samples of the program's first input, then those of the next.
+/// Random codes of n samples, 0 and 1 for inputs of 1 bit: all samples of the program's first
+/// input, then those of the next.
 std::vector<uint8_t> random_samples(const integer::Program& program, int64_t n, uint64_t seed);
 
 /// Trains `network` a little with quantization and converts it. `seed` gives the example images.

@@ -188,12 +188,16 @@ class Exporter {
     const auto gives_codes = [](const auto& form) { return form.first.codes; };
     if (std::any_of(needs_.depthwise.begin(), needs_.depthwise.end(), gives_codes))
       text += fill("store_mve");
-    bool pair[2] = {}, one[2] = {}, rows[2] = {}, pair_codes = false;
+    bool pair[2] = {}, one[2] = {}, rows[2] = {}, bits[2] = {}, pair_codes = false;
     for (const auto& [form, has_rows] : needs_.products) {
+      pair_codes |= form.pair && form.codes && !form.thresholds;
+      if (form.binary) {
+        bits[form.pair] = true;
+        continue;
+      }
       const bool packed = form.bits < 8;
       (form.pair ? pair : one)[packed] = true;
       rows[packed] |= has_rows;
-      pair_codes |= form.pair && form.codes;
     }
     if (pair_codes) text += fill("store_pair");
     text += fill("groups") + fill("vectors") + fill("blocks");
@@ -207,6 +211,9 @@ class Exporter {
     if (pair[1]) text += fill("packed_pair") + fill("packed_block_pair");
     if (one[1]) text += fill("packed_one") + fill("packed_block_one");
     if (rows[1]) text += fill("packed_row");
+    if (bits[0] || bits[1]) text += fill("bits") + fill("count_codes");
+    if (bits[0]) text += fill("count_one");
+    if (bits[1]) text += fill("count_pair");
     for (const auto& [form, has_rows] : needs_.products)
       text += cat("\n", product_function(form, has_rows));
     for (const auto& [form, has_rows] : needs_.depthwise)
@@ -215,8 +222,11 @@ class Exporter {
   }
 
   bool codes() const {
+    const auto requantizes = [](const auto& form) {
+      return form.first.codes && !form.first.thresholds;
+    };
     const auto gives_codes = [](const auto& form) { return form.first.codes; };
-    return std::any_of(needs_.products.begin(), needs_.products.end(), gives_codes) ||
+    return std::any_of(needs_.products.begin(), needs_.products.end(), requantizes) ||
            std::any_of(needs_.depthwise.begin(), needs_.depthwise.end(), gives_codes);
   }
 

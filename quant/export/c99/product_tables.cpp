@@ -28,6 +28,29 @@ std::vector<int32_t> start_values(const ProductStep& step, const SharedArray<int
   return start;
 }
 
+// For an output of 1 bit: values v for which the code is lo if v plus the sum of products is
+// negative, and else lo + 1. The sum lies in [-length, length], and (8) never falls as it rises.
+std::vector<int32_t> thresholds(const ProductStep& step) {
+  const QuantizedProduct& p = *step.product;
+  const StoredOutput& y = p.output->y;
+  const int64_t length = step.length();
+  std::vector<int32_t> result;
+  for (int64_t o = 0; o < step.shape.o; ++o) {
+    const Multiplier multiplier{p.output->m0[static_cast<size_t>(o)],
+                                p.output->shift[static_cast<size_t>(o)]};
+    const int64_t bias = p.bias.empty() ? 0 : p.bias[o];
+    // The least sum with the code lo + 1 is above `below` and at most `from`.
+    int64_t below = -length - 1, from = length + 1;
+    while (from - below > 1) {
+      const int64_t middle = below + (from - below) / 2;
+      const auto acc = static_cast<int32_t>(bias + middle);
+      (requantize(acc, multiplier, y.zero_point, y.lo, y.hi) == y.hi ? from : below) = middle;
+    }
+    result.push_back(static_cast<int32_t>(-from));
+  }
+  return result;
+}
+
 // With MVE, the C core reads input codes minus 128 if rows of 8-bit weights are stored in groups of
 // four. Each sum of such a row then starts at a value that is larger by 128 times the sum of the
 // row's weights, modulo 2^32.
@@ -35,7 +58,8 @@ std::string start_table(const std::string& name,
                         const ProductStep& step,
                         const SharedArray<int8_t>& weight,
                         const Settings& settings) {
-  const std::vector<int32_t> start = start_values(step, weight);
+  const std::vector<int32_t> start =
+      step.thresholds(settings) ? thresholds(step) : start_values(step, weight);
   if (step.depthwise() || step.stored_bits(settings) < 8)
     return table<int32_t>("int32_t", name, start);
   std::string text = cat("static const int32_t ", name, "[", start.size(), "] TABLE = {\n");
@@ -130,8 +154,9 @@ std::string product_tables(const ProductStep& step,
   if (bits < 8) {
     std::vector<uint32_t> all;
     for (int64_t g = 0; g < groups; ++g) {
-      const auto words =
-          packed_weights(weight.data() + g * per_group, outputs, step.length(), bits);
+      const int8_t* const w = weight.data() + g * per_group;
+      const auto words = step.binary(settings) ? bit_weights(w, outputs, step.length())
+                                               : packed_weights(w, outputs, step.length(), bits);
       group_size = static_cast<int64_t>(words.size());
       all.insert(all.end(), words.begin(), words.end());
     }
@@ -156,7 +181,9 @@ std::string product_tables(const ProductStep& step,
     return start_table(name, step, weight, settings);
   });
   const bool any = any_shift(p);
-  if (p.output) {
+  if (p.output && step.thresholds(settings)) {
+    multiplier = shift = "0";  // not read
+  } else if (p.output) {
     std::vector<int32_t> shifts = p.output->shift;
     if (!any) {
       for (int32_t& n : shifts) n -= 32;
@@ -169,13 +196,12 @@ std::string product_tables(const ProductStep& step,
     });
   }
   *bytes += tables.bytes();
-  const int64_t quantum = bits < 8 ? fields(bits) : 4;
-  const int64_t length = step.depthwise() ? step.length() : round_up(step.length(), quantum);
+  const int64_t length = step.depthwise() ? step.length() : round_up(step.length(), 4);
   std::string text =
       cat(tables.text(), "static const struct product product", id, "[", groups, "] = {\n");
   for (int64_t g = 0; g < groups; ++g) {
     const auto at = [&](const std::string& name, int64_t offset) {
-      return cat(name, g == 0 ? std::string() : cat(" + ", offset));
+      return cat(name, g == 0 || name == "0" ? std::string() : cat(" + ", offset));
     };
     // For MVE, the macro GROUP_ROW pads the rows of each group of four, so the C compiler computes
     // the offset of convolution group g.

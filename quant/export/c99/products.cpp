@@ -14,7 +14,6 @@ using integer::has_padding;
 using integer::QuantizedProduct;
 using kernels::Conv2dShape;
 
-constexpr int64_t kShortestPacked = 32;
 // Packed weights are at most 15 and codes at most 255, and 15 * 255 * 400000 < 2^31.
 constexpr int64_t kLongestPacked = 400000;
 // With these shifts, 32-bit arithmetic is enough for requantization: the low half of a product does
@@ -88,25 +87,35 @@ std::string depthwise_step(const ProductStep& step, const std::string& id, Order
 
 // How a step reads the codes of a pixel, and what it needs in the scratch for that.
 struct Patches {
-  int64_t length;  ///< codes of a patch, rounded up to whole words
+  int64_t length;  ///< codes of a patch, rounded up to whole words of weights, or of codes (binary)
   bool pair;       ///< two pixels at a time
   bool direct;     ///< reads the input; no patches
-  int64_t columns() const { return pair ? 4 * length : 0; }
+  bool binary;     ///< packs the codes to bits
+  int64_t columns() const {
+    if (binary) return (pair ? 2 : 1) * round_up(length, 32) / 8;
+    return pair ? 4 * length : 0;
+  }
   int64_t bytes() const { return direct ? 0 : (pair ? 2 : 1) * length; }
 };
 
 Patches patches(const ProductStep& step, const Settings& settings) {
   const int bits = step.stored_bits(settings);
-  const int64_t quantum = bits < 8 ? fields(bits) : 4;
+  const int64_t quantum = bits < 8 && !step.binary(settings) ? fields(bits) : 4;
   return {.length = round_up(step.length(), quantum),
           .pair = step.pixels() > 1,
-          .direct = step.contiguous() && step.length() % quantum == 0};
+          .direct = step.contiguous() && step.length() % quantum == 0,
+          .binary = step.binary(settings)};
 }
 
 ProductForm product_form(const ProductStep& step, const Settings& settings) {
-  return {.pair = step.pixels() > 1,
+  const bool pair = step.pixels() > 1, binary = step.binary(settings);
+  const int64_t words = round_up(step.length(), 32) / 32;
+  return {.pair = pair,
           .codes = step.product->output.has_value(),
-          .bits = step.stored_bits(settings)};
+          .bits = step.stored_bits(settings),
+          .binary = binary,
+          .thresholds = step.thresholds(settings),
+          .words = binary && pair && words <= 2 ? static_cast<int>(words) : 0};
 }
 
 std::string product_pixels(const ProductStep& step,
@@ -159,9 +168,10 @@ bool ProductStep::contiguous() const {
 
 int ProductStep::stored_bits(const Settings& settings) const {
   if (!settings.pack_weights || depthwise() || product->weight.bits() > 4) return 8;
-  // For a short sum, padding to whole words costs more than packing saves.
-  if (length() < kShortestPacked || length() > kLongestPacked) return 8;
-  const int bits = product->weight.bits() > 2 ? 4 : 2;
+  if (binary(settings)) return 1;
+  // Four weights of any number of bits take a word.
+  if (length() <= 4 || length() > kLongestPacked) return 8;
+  const int bits = product->weight.bits() == 3 ? 4 : product->weight.bits();
   // A sum starts at a value that contains the bias. Before the first product, the C core subtracts
   // the offset of packed weights times the sum of the codes. The difference must fit into 32 bits.
   // In a converted network, a bias can be too large for this only if the sum has more than about
@@ -172,6 +182,14 @@ int ProductStep::stored_bits(const Settings& settings) const {
     if (std::abs(int64_t{bias}) > most) return 8;
   }
   return bits;
+}
+
+bool ProductStep::binary(const Settings& settings) const {
+  return settings.pack_weights && !depthwise() && product->is_binary();
+}
+
+bool ProductStep::thresholds(const Settings& settings) const {
+  return binary(settings) && product->output && product->output->y.hi - product->output->y.lo == 1;
 }
 
 ProductStep product_step(const integer::QuantizedConv2d& op) {
@@ -195,7 +213,7 @@ StepSource step_source(const ProductStep& step,
                        Order order,
                        const Settings& settings,
                        Needs& needs) {
-  if (step.product->output)
+  if (step.product->output && !step.thresholds(settings))
     (any_shift(*step.product) ? needs.requantize_any : needs.requantize) = true;
   StepSource source;
   source.text = product_tables(step, id, settings, needs, &source.table_bytes);
@@ -233,6 +251,12 @@ std::vector<Named> window_values(const Conv2dShape& s) {
 }
 
 std::string ProductForm::name() const {
+  if (binary)
+    return cat(thresholds ? "bits"
+               : codes    ? "bits_codes"
+                          : "bits_sums",
+               pair ? "_pair" : "_one",
+               words > 0 ? cat("_", words) : std::string());
   return cat(codes ? "product" : "sums",
              pair ? "_pair" : "_one",
              bits < 8 ? cat("_", bits, "bit") : std::string());
@@ -243,17 +267,33 @@ std::string DepthwiseForm::name() const {
 }
 
 std::string product_function(const ProductForm& form, bool rows) {
+  const std::string output = form.codes ? "uint8_t" : "int32_t";
+  if (form.binary && form.pair)
+    return fill("bits_pair",
+                {{"NAME", form.name()},
+                 {"OUTPUT", output},
+                 {"CODES", form.codes},
+                 {"THRESHOLDS", form.thresholds},
+                 {"FEW_WORDS", form.words > 0},
+                 {"TWO_WORDS", form.words == 2}});
+  if (form.binary)
+    return fill("bits_one",
+                {{"NAME", form.name()},
+                 {"OUTPUT", output},
+                 {"CODES", form.codes},
+                 {"THRESHOLDS", form.thresholds}});
   const bool packed = form.bits < 8;
   return fill(form.pair ? "product_pair" : "product_one",
               {{"NAME", form.name()},
-               {"OUTPUT", form.codes ? "uint8_t" : "int32_t"},
+               {"OUTPUT", output},
                {"WEIGHT", packed ? "uint32_t" : "int8_t"},
                {"CODES", form.codes},
                {"PACKED", packed},
                {"SINGLE_ROWS", rows},
                {"BITS", form.bits},
                {"FIELDS", fields(form.bits)},
-               {"EXCESS", 1 << (form.bits - 1)}});
+               {"EXCESS", 1 << (form.bits - 1)},
+               {"FACTOR", form.bits == 1 ? 2 : 1}});
 }
 
 std::string depthwise_function(const DepthwiseForm& form, bool rows) {

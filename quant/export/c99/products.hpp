@@ -23,6 +23,10 @@ struct ProductStep {
   bool contiguous() const;
   /// Bits of a stored weight.
   int stored_bits(const Settings& settings) const;
+  /// Whether the step counts bits.   docs/quantization.md (27)
+  bool binary(const Settings& settings) const;
+  /// Whether it counts bits and its output has 1 bit, so that a comparison replaces (8).
+  bool thresholds(const Settings& settings) const;
 };
 
 /// Whether any of the output's shifts needs 64-bit arithmetic.

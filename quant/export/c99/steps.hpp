@@ -13,12 +13,15 @@ namespace quantrain::c99 {
 
 /// A form of the product function. An exported network contains only the forms that it uses.
 struct ProductForm {
-  bool pair = false;  ///< two pixels at a time
-  bool codes = true;  ///< true: writes codes, by requantization; false: writes the sums
-  int bits = 8;       ///< of a stored weight: 8, 4 or 2
+  bool pair = false;        ///< two pixels at a time
+  bool codes = true;        ///< true: writes codes, by requantization; false: writes the sums
+  int bits = 8;             ///< of a stored weight: 8, 4, 2 or 1
+  bool binary = false;      ///< counts bits: weights and codes have 1 bit
+  bool thresholds = false;  ///< binary, and the output has 1 bit: compares instead of requantizing
+  int words = 0;            ///< binary: words of a row if two pixels need one or two, else 0
 
   friend auto operator<=>(const ProductForm&, const ProductForm&) = default;
-  /// "product_pair", "sums_one_4bit": the C function's name.
+  /// "product_pair", "sums_one_4bit", "bits_pair": the C function's name.
   std::string name() const;
 };
 

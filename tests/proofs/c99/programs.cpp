@@ -37,7 +37,10 @@ void write_layers(const std::string& folder,
   for (const Layer& layer : layers(bits)) {
     if (layer.name.find(only) == std::string::npos) continue;
     write(folder, layer.name, layer.program, 1, true);
-    std::printf("%s\t%s\t%d\n", layer.name.c_str(), layer.description.c_str(), layer.bits);
+    std::printf("%s\t%s\t%s\n",
+                layer.name.c_str(),
+                layer.description.c_str(),
+                layer.activation_bits == 1 ? "1, 1" : std::to_string(layer.bits).c_str());
   }
 }
 

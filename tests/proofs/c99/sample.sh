@@ -14,6 +14,7 @@ c99_results=$work/results
 # random_21 has many steps, random_22 has windows that are larger than the image.
 "$programs" random "$work" 5 --first 18 >"$work/random.tsv"
 for layer in depthwise linear; do "$programs" layers "$work" --bits 4 --only $layer >>"$work/random.tsv"; done
+"$programs" layers "$work" --bits 1 --only conv_10x4 >>"$work/random.tsv"
 
 spoil "$work" random_18 "$work/wrong"
 check_failure "$3" test_on "$3" "$work/wrong" random_18

@@ -157,14 +157,14 @@ INLINE void sums_16x1(const int8_t *w, const uint8_t *x, int32_t length, int32_t
 #if defined(CORE_WIDENS_PAIRS)
 /* Unlike sums_16x2, this add_fields does not widen: it multiplies bytes. A 16-bit sum gets four
    products of 4-bit weights, at most 4 * 255 * 15, or eight products of 2-bit weights, at most
-   8 * 255 * 3. */
+   8 * 255 * 3; sums of 1-bit weights are smaller. */
 typedef char bytes_32 __attribute__((vector_size(32)));
 typedef uint16_t fields_16 __attribute__((vector_size(32)));
 typedef quads two_groups;
 #define NO_GROUPS NO_QUADS
 INLINE two_groups add_fields(two_groups sum, const uint32_t *w, const uint32_t *w1,
                              const uint8_t *x, int32_t bits) {
-  const uint16_t mask = bits == 4 ? 0x0f0f : 0x0303;
+  const uint16_t mask = (uint16_t)(((1 << bits) - 1) * 0x0101);
   wide_weights products = {0};
   longs_2 low, high;
   fields_16 words;
@@ -214,15 +214,15 @@ INLINE void join_groups(two_groups sum, int32_t *sums) {
 INLINE void sums_16x2_packed(const uint32_t *w, const uint32_t *columns, int32_t length,
                              int32_t bits, int32_t *sums) {
   const uint8_t *x = (const uint8_t *)columns;
-  const int32_t step = length * bits / 8;
+  const int32_t whole = whole_words(length, bits), step = whole * bits / 8;
   const uint32_t *const w1 = w + step, *const w2 = w1 + step, *const w3 = w2 + step;
   two_groups a0 = NO_GROUPS, a1 = NO_GROUPS, b0 = NO_GROUPS, b1 = NO_GROUPS;
   int32_t i;
   for (i = 0; i < step; i += 4, x += 32 / bits) {
     a0 = add_fields(a0, w + i, w1 + i, x, bits);
     a1 = add_fields(a1, w2 + i, w3 + i, x, bits);
-    b0 = add_fields(b0, w + i, w1 + i, x + length, bits);
-    b1 = add_fields(b1, w2 + i, w3 + i, x + length, bits);
+    b0 = add_fields(b0, w + i, w1 + i, x + whole, bits);
+    b1 = add_fields(b1, w2 + i, w3 + i, x + whole, bits);
   }
   join_groups(a0, sums);
   join_groups(a1, sums + 8);
@@ -234,12 +234,12 @@ INLINE void sums_16x2_packed(const uint32_t *w, const uint32_t *columns, int32_t
 #if defined(CORE_BLOCKS)
 INLINE void sums_16x1_packed(const uint32_t *w, const uint8_t *x, int32_t length, int32_t bits,
                              int32_t *sums) {
-  const int32_t step = length * bits / 8;
+  const int32_t step = whole_words(length, bits) * bits / 8;
   const uint32_t *const w1 = w + step, *const w2 = w1 + step, *const w3 = w2 + step;
   two_groups a0 = NO_GROUPS, a1 = NO_GROUPS;
   int32_t i;
   for (i = 0; i < step; i += 4, x += 32 / bits) {
-    uint8_t codes[16];
+    uint8_t codes[32];
     order_codes(codes, x, bits);
     a0 = add_fields(a0, w + i, w1 + i, codes, bits);
     a1 = add_fields(a1, w2 + i, w3 + i, codes, bits);

@@ -74,6 +74,14 @@ INLINE uint32_t load_word(const void *from) {
   memcpy(&word, from, sizeof word);
   return word;
 }
+/* Four codes in the bytes of a word, the first one in the lowest byte. */
+INLINE uint32_t four_codes(const uint8_t *x) {
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+  return load_word(x);
+#else
+  return x[0] | (uint32_t)x[1] << 8 | (uint32_t)x[2] << 16 | (uint32_t)x[3] << 24;
+#endif
+}
 //@ requantize
 /* clamp(((sum * multiplier + 2^(s - 1)) >> s) + zero, low, high) for s = shift + 32 from 33 to 52.
    The code shifts by 32 first, because the low half of the product does not affect the result.

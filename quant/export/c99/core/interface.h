@@ -31,7 +31,7 @@ typedef int32_t $ELEMENT$;
      static $TYPE$ output[$MACRO$_OUTPUT_SIZE];
 
      int main(void) {
-       input[0] = 255;  // and so on: the codes of a sample, see below
+       input[0] = 1;  // and so on: the codes of a sample, see below
        $NAME$_run(input, output, scratch);
        return output[0] > 0;
      }

@@ -125,14 +125,15 @@ static void step$ID$(const uint8_t *x, $OUTPUT$ *y, void *local) {
 //@ check
 #undef $FUNCTION$
 #define $FUNCTION$ product_of_pixel
-void $FUNCTION$(const struct product *p, const uint8_t *x, $OUTPUT$ *y);
+void $FUNCTION$(const struct product *p, const uint8_t *x, uint32_t *columns, $OUTPUT$ *y);
 //@ product_pixel
 static void step$ID$(const uint8_t *x, $OUTPUT$ *y, void *local) {
+  uint32_t *const columns = (uint32_t *)local;
 #if $GROUPED$
   int32_t g;
 #endif
 #if $PATCHES$
-  uint8_t *const patch = (uint8_t *)local;
+  uint8_t *const patch = (uint8_t *)local + $COLUMNS$;
 #if $ROUNDED_UP$
   memset(patch, 0, $PATCH_BYTES$);
 #endif
@@ -140,18 +141,17 @@ static void step$ID$(const uint8_t *x, $OUTPUT$ *y, void *local) {
 #if $GROUPED$
   for (g = 0; g < $GROUPS$; ++g) {
     patch$ID$(x + g * $GROUP_CHANNELS$, -$PAD_H$, -$PAD_W$, patch);
-    $FUNCTION$(product$ID$ + g, patch, y + g * $GROUP_OUTPUTS$);
+    $FUNCTION$(product$ID$ + g, patch, columns, y + g * $GROUP_OUTPUTS$);
   }
 #else
   patch$ID$(x, -$PAD_H$, -$PAD_W$, patch);
-  $FUNCTION$(product$ID$, patch, y);
+  $FUNCTION$(product$ID$, patch, columns, y);
 #endif
 #else
   memcpy(patch, x, $COUNT$);
-  $FUNCTION$(product$ID$, patch, y);
+  $FUNCTION$(product$ID$, patch, columns, y);
 #endif
 #else
-  (void)local;
-  $FUNCTION$(product$ID$, x, y);
+  $FUNCTION$(product$ID$, x, columns, y);
 #endif
 }

@@ -12,7 +12,7 @@ typedef uint32_t $WEIGHT$;
 #else
 typedef int8_t $WEIGHT$;
 #endif
-enum { $BITS$ = 4, $FIELDS$ = 8, $EXCESS$ = 8 };
+enum { $BITS$ = 4, $FIELDS$ = 8, $EXCESS$ = 8, $FACTOR$ = 1 };
 //@ product_pair
 /* y0[o] and y1[o] of two pixels with the codes x0 and x1, for all outputs. */
 NOINLINE void $NAME$(const struct product *p, const uint8_t *x0, const uint8_t *x1,
@@ -25,10 +25,15 @@ NOINLINE void $NAME$(const struct product *p, const uint8_t *x0, const uint8_t *
   const int32_t zero = p->zero, low = p->low, high = p->high;
 #endif
   const int32_t length = p->length;
+#if $PACKED$
+  const int32_t row = whole_words(length, $BITS$) / $FIELDS$; /* words */
+#endif
   int32_t left = p->outputs;
 #if $PACKED$
-  int32_t total[2];
+  int32_t total[2], excess0, excess1;
   expand_pair_packed(columns, x0, x1, length, $BITS$, total);
+  excess0 = $EXCESS$ * total[0];
+  excess1 = $EXCESS$ * total[1];
 #else
   expand_pair(columns, x0, x1, length);
 #endif
@@ -43,15 +48,19 @@ NOINLINE void $NAME$(const struct product *p, const uint8_t *x0, const uint8_t *
       if (o > groups - 16) o = groups - 16;
       for (r = 0; r < 16; ++r) {
 #if $PACKED$
-        sums[r] = start[o + r] - $EXCESS$ * total[0];
-        sums[16 + r] = start[o + r] - $EXCESS$ * total[1];
+        sums[r] = $BITS$ == 1 ? 0 : -excess0;
+        sums[16 + r] = $BITS$ == 1 ? 0 : -excess1;
 #else
         sums[r] = start[o + r];
         sums[16 + r] = start[o + r];
 #endif
       }
 #if $PACKED$
-      sums_16x2_packed(w + o * (length / $FIELDS$), columns, length, $BITS$, sums);
+      sums_16x2_packed(w + o * row, columns, length, $BITS$, sums);
+      for (r = 0; r < 16; r += 4) {
+        end_4(start + o + r, excess0, $BITS$, sums + r);
+        end_4(start + o + r, excess1, $BITS$, sums + 16 + r);
+      }
 #else
       sums_16x2(w + o * length, x0, x1, columns, length, sums);
 #endif
@@ -65,7 +74,7 @@ NOINLINE void $NAME$(const struct product *p, const uint8_t *x0, const uint8_t *
       o += 16;
     }
 #if $PACKED$
-    w += o * (length / $FIELDS$);
+    w += o * row;
 #else
     w += o * (GROUP_ROW(length));
 #endif
@@ -80,18 +89,15 @@ NOINLINE void $NAME$(const struct product *p, const uint8_t *x0, const uint8_t *
   }
 #endif
   for (; left >= 4; left -= 4) {
-    int32_t sums[8];
 #if $PACKED$
-    sums[0] = start[0] - $EXCESS$ * total[0];
-    sums[1] = start[1] - $EXCESS$ * total[0];
-    sums[2] = start[2] - $EXCESS$ * total[0];
-    sums[3] = start[3] - $EXCESS$ * total[0];
-    sums[4] = start[0] - $EXCESS$ * total[1];
-    sums[5] = start[1] - $EXCESS$ * total[1];
-    sums[6] = start[2] - $EXCESS$ * total[1];
-    sums[7] = start[3] - $EXCESS$ * total[1];
+    int32_t sums[8];
+    begin_4(excess0, $BITS$, sums);
+    begin_4(excess1, $BITS$, sums + 4);
     sums_4x2_packed(w, columns, length, $BITS$, sums);
+    end_4(start, excess0, $BITS$, sums);
+    end_4(start, excess1, $BITS$, sums + 4);
 #else
+    int32_t sums[8];
     sums[0] = start[0];
     sums[1] = start[1];
     sums[2] = start[2];
@@ -118,7 +124,7 @@ NOINLINE void $NAME$(const struct product *p, const uint8_t *x0, const uint8_t *
     y1[3] = sums[7];
 #endif
 #if $PACKED$
-    w += 4 * (length / $FIELDS$);
+    w += 4 * row;
 #else
     w += 4 * (GROUP_ROW(length));
 #endif
@@ -134,8 +140,8 @@ NOINLINE void $NAME$(const struct product *p, const uint8_t *x0, const uint8_t *
   for (; left > 0; --left) {
     int32_t sums[5];
 #if $PACKED$
-    sums[0] = sum_row_packed(w, x0, length, $BITS$, start[0] - $EXCESS$ * total[0]);
-    sums[4] = sum_row_packed(w, x1, length, $BITS$, start[0] - $EXCESS$ * total[1]);
+    sums[0] = start[0] - excess0 + $FACTOR$ * sum_row_packed(w, x0, length, $BITS$);
+    sums[4] = start[0] - excess1 + $FACTOR$ * sum_row_packed(w, x1, length, $BITS$);
 #else
     sums[0] = sum_row(w, x0, length, *start);
     sums[4] = sum_row(w, x1, length, *start);
@@ -147,7 +153,7 @@ NOINLINE void $NAME$(const struct product *p, const uint8_t *x0, const uint8_t *
     y1[0] = sums[4];
 #endif
 #if $PACKED$
-    w += length / $FIELDS$;
+    w += row;
 #else
     w += length;
 #endif
@@ -163,7 +169,7 @@ NOINLINE void $NAME$(const struct product *p, const uint8_t *x0, const uint8_t *
 }
 //@ product_one
 /* y[o] of one pixel with the codes x, for all outputs. */
-NOINLINE void $NAME$(const struct product *p, const uint8_t *x, $OUTPUT$ *y) {
+NOINLINE void $NAME$(const struct product *p, const uint8_t *x, uint32_t *columns, $OUTPUT$ *y) {
   const $WEIGHT$ *w = (const $WEIGHT$ *)p->weights;
   const int32_t *start = p->start;
 #if $CODES$
@@ -172,10 +178,14 @@ NOINLINE void $NAME$(const struct product *p, const uint8_t *x, $OUTPUT$ *y) {
   const int32_t zero = p->zero, low = p->low, high = p->high;
 #endif
   const int32_t length = p->length;
+#if $PACKED$
+  const int32_t row = whole_words(length, $BITS$) / $FIELDS$; /* words */
+#endif
   int32_t left = p->outputs;
 #if $PACKED$
-  const int32_t total[1] = {sum_codes(x, length)};
+  const int32_t excess = $EXCESS$ * sum_codes(x, length);
 #endif
+  (void)columns;
 #if defined(CORE_BLOCKS)
   if (left >= 16) {
     const int32_t groups = left / 4 * 4;
@@ -184,8 +194,9 @@ NOINLINE void $NAME$(const struct product *p, const uint8_t *x, $OUTPUT$ *y) {
       int32_t sums[16];
       if (o > groups - 16) o = groups - 16;
 #if $PACKED$
-      for (r = 0; r < 16; ++r) sums[r] = start[o + r] - $EXCESS$ * total[0];
-      sums_16x1_packed(w + o * (length / $FIELDS$), x, length, $BITS$, sums);
+      for (r = 0; r < 16; ++r) sums[r] = $BITS$ == 1 ? 0 : -excess;
+      sums_16x1_packed(w + o * row, x, length, $BITS$, sums);
+      for (r = 0; r < 16; r += 4) end_4(start + o + r, excess, $BITS$, sums + r);
 #else
       for (r = 0; r < 16; ++r) sums[r] = start[o + r];
       sums_16x1(w + o * length, x, length, sums);
@@ -198,7 +209,7 @@ NOINLINE void $NAME$(const struct product *p, const uint8_t *x, $OUTPUT$ *y) {
       o += 16;
     }
 #if $PACKED$
-    w += o * (length / $FIELDS$);
+    w += o * row;
 #else
     w += o * (GROUP_ROW(length));
 #endif
@@ -212,14 +223,13 @@ NOINLINE void $NAME$(const struct product *p, const uint8_t *x, $OUTPUT$ *y) {
   }
 #endif
   for (; left >= 4; left -= 4) {
-    int32_t sums[4];
 #if $PACKED$
-    sums[0] = start[0] - $EXCESS$ * total[0];
-    sums[1] = start[1] - $EXCESS$ * total[0];
-    sums[2] = start[2] - $EXCESS$ * total[0];
-    sums[3] = start[3] - $EXCESS$ * total[0];
+    int32_t sums[4];
+    begin_4(excess, $BITS$, sums);
     sums_4x1_packed(w, x, length, $BITS$, sums);
+    end_4(start, excess, $BITS$, sums);
 #else
+    int32_t sums[4];
     sums[0] = start[0];
     sums[1] = start[1];
     sums[2] = start[2];
@@ -238,7 +248,7 @@ NOINLINE void $NAME$(const struct product *p, const uint8_t *x, $OUTPUT$ *y) {
     y[3] = sums[3];
 #endif
 #if $PACKED$
-    w += 4 * (length / $FIELDS$);
+    w += 4 * row;
 #else
     w += 4 * (GROUP_ROW(length));
 #endif
@@ -253,7 +263,7 @@ NOINLINE void $NAME$(const struct product *p, const uint8_t *x, $OUTPUT$ *y) {
   for (; left > 0; --left) {
     int32_t sums[1];
 #if $PACKED$
-    sums[0] = sum_row_packed(w, x, length, $BITS$, start[0] - $EXCESS$ * total[0]);
+    sums[0] = start[0] - excess + $FACTOR$ * sum_row_packed(w, x, length, $BITS$);
 #else
     sums[0] = sum_row(w, x, length, *start);
 #endif
@@ -263,7 +273,7 @@ NOINLINE void $NAME$(const struct product *p, const uint8_t *x, $OUTPUT$ *y) {
     y[0] = sums[0];
 #endif
 #if $PACKED$
-    w += length / $FIELDS$;
+    w += row;
 #else
     w += length;
 #endif

@@ -74,6 +74,12 @@ INLINE uint32_t odd_weights(uint32_t word) {
   __asm__("sxtb16 %0, %1, ror #8" : "=r"(pair) : "r"(word));
   return pair;
 }
+/* sum + the four bytes of a word. */
+INLINE int32_t add_bytes_of(uint32_t word, int32_t sum) {
+  int32_t result;
+  __asm__("usada8 %0, %1, %2, %3" : "=r"(result) : "r"(word), "r"(0), "r"(sum));
+  return result;
+}
 /* sum + the products of both halves. */
 INLINE int32_t add_products(uint32_t x, uint32_t w, int32_t sum) {
   int32_t result;
