@@ -1,10 +1,11 @@
 #!/bin/bash
 # scripts/prove c99 --layers [--boards BOARD,...] [--bits B,...] [--only TEXT] [-- FLAG...]: prints the instructions per
 # multiply-add of each layer on emulated boards, next to the goals of goals.tsv; "!" marks layers above their goal.
+# Activations have 8 bits, and in the lines "1, 1" 1 bit.
 # FLAGs go to the compiler.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
-boards=mps2-an385,mps2-an386,mps2-an500,mps3-an547 bits=8,4,2 only=
+boards=mps2-an385,mps2-an386,mps2-an500,mps3-an547 bits=8,4,2,1 only=
 while [[ $# -gt 0 ]]; do
   case $1 in
     --boards) boards=$2; shift 2 ;;
