@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 
+#include "benchmarks/loop_trace.hpp"
 #include "benchmarks/networks.hpp"
 #include "benchmarks/results.hpp"
 #include "framework/autograd/node.hpp"
@@ -44,6 +45,17 @@ class Deployed {
     const size_t logits = n * static_cast<size_t>(model_.output_size());
     model_.run_codes(std::span<const uint8_t>(bytes_).first(bytes),
                      std::span(logits_).first(logits));
+  }
+
+  /// Runs one image, and calls end(layer) after each layer.
+  template <class End>
+  void trace_layers(const End& end) const {
+    const uint8_t* const inputs[] = {bytes_.data()};
+    const integer::Program& program = model_.program();
+    model_.trace(1, inputs, [&](size_t layer, const void*) {
+      const integer::Step& step = program.steps[layer];
+      end(program.value(step.output).name + " " + std::string(kernel(step.operation)));
+    });
   }
 
   /// Name and shortest time in microseconds of each integer layer, in execution order.
@@ -116,6 +128,44 @@ void add_benchmarks(const DeployedNetworks& deployed) {
   add_peaks("gemm_u8s8");
 }
 
+/// What more threads than this machine's would do, from the work of one.
+void print_traces(const DeployedNetworks& deployed) {
+  constexpr size_t kShown = 12;
+  for (const int threads : traces()) {
+    print_trace_header(threads);
+    set_threads(threads);
+    for (size_t i = 0; i < deployed.size(); ++i) {
+      for (const int64_t batch : kBatches) {
+        std::vector<std::vector<LoopTrace::Entry>> floats;
+        std::vector<std::vector<LoopTrace::Entry>> integers;
+        for (int k = 0; k < kTraces; ++k) {
+          LoopTrace trace(threads);
+          deployed[i]->call_integer(batch);
+          trace.end("all");
+          integers.push_back(trace.entries());
+        }
+        for (int k = 0; k < kTraces; ++k) {
+          LoopTrace trace(threads);
+          deployed[i]->call_float(batch);
+          trace.end("all");
+          floats.push_back(trace.entries());
+        }
+        const std::string name = join(networks()[i].name, "batch:" + std::to_string(batch));
+        print(join(name, "float"), floats, 0);
+        print(join(name, "integer"), integers, 0);
+        if (batch > 1) continue;
+        integers.clear();
+        for (int k = 0; k < kTraces; ++k) {
+          LoopTrace trace(threads);
+          deployed[i]->trace_layers([&](const std::string& layer) { trace.end(layer); });
+          integers.push_back(trace.entries());
+        }
+        print(name, integers, kShown);
+      }
+    }
+  }
+}
+
 void print_tables(const Results& results, const DeployedNetworks& deployed) {
   std::printf("\nMicroseconds per call; limit: the time at the peak rate\n");
   std::printf("%-21s %8s %8s %12s %12s %12s %12s %12s\n",
@@ -175,6 +225,7 @@ int main(int argc, char** argv) {
   if (!take_threads(argc, argv)) return 2;
   DeployedNetworks deployed;
   for (const Network& network : networks()) deployed.push_back(std::make_shared<Deployed>(network));
+  if (!traces().empty()) return print_traces(deployed), 0;
   add_benchmarks(deployed);
   return run(argc, argv, [&](const Results& results) { print_tables(results, deployed); });
 }

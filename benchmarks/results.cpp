@@ -99,6 +99,21 @@ double Results::seconds(const std::string& name) const {
 
 namespace {
 std::vector<int> chosen_counts;
+std::vector<int> traced_counts;
+
+/// Reads "1,2,4". False if it is something else.
+bool read_counts(std::string_view list, std::vector<int>& counts) {
+  for (size_t at = 0; at <= list.size();) {
+    const size_t end = std::min(list.find(',', at), list.size());
+    int count = 0;
+    const auto [stopped, problem] = std::from_chars(list.data() + at, list.data() + end, count);
+    if (problem != std::errc() || stopped != list.data() + end || count < 1 || count > 1024)
+      return false;
+    counts.push_back(count);
+    at = end + 1;
+  }
+  return true;
+}
 }  // namespace
 
 std::vector<int> thread_counts() {
@@ -107,24 +122,18 @@ std::vector<int> thread_counts() {
   return all > 1 ? std::vector<int>{1, all} : std::vector<int>{1};
 }
 
+const std::vector<int>& traces() { return traced_counts; }
+
 bool take_threads(int& argc, char** argv) {
   int kept = 1;
   for (int i = 1; i < argc; ++i) {
-    if (std::string_view(argv[i]) != "--threads") {
+    const std::string_view flag = argv[i];
+    const bool is_trace = flag == "--trace";
+    if (flag != "--threads" && !is_trace) {
       argv[kept++] = argv[i];
-      continue;
-    }
-    const std::string_view list = ++i < argc ? argv[i] : "";
-    for (size_t at = 0; at <= list.size();) {
-      const size_t end = std::min(list.find(',', at), list.size());
-      int count = 0;
-      const auto [stopped, problem] = std::from_chars(list.data() + at, list.data() + end, count);
-      if (problem != std::errc() || stopped != list.data() + end || count < 1 || count > 1024) {
-        std::fprintf(stderr, "--threads: write numbers from 1 to 1024, as 1,2,4\n");
-        return false;
-      }
-      chosen_counts.push_back(count);
-      at = end + 1;
+    } else if (++i == argc || !read_counts(argv[i], is_trace ? traced_counts : chosen_counts)) {
+      std::fprintf(stderr, "%s: write numbers from 1 to 1024, as 1,2,4\n", flag.data());
+      return false;
     }
   }
   argc = kept;

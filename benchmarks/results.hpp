@@ -32,8 +32,10 @@ class Results {
 
 /// The thread counts to measure: those of take_threads(), or 1 and usable_processors().
 std::vector<int> thread_counts();
-/// Takes "--threads 1,2,4" out of the command line. False, after a line on standard error, if the
-/// numbers cannot be read.
+/// The numbers of threads of --trace, whose work is traced instead of timed (loop_trace.hpp).
+const std::vector<int>& traces();
+/// Takes "--threads 1,2,4" and "--trace 1,2,4" out of the command line. False, after a line on
+/// standard error, if the numbers cannot be read.
 bool take_threads(int& argc, char** argv);
 
 /// Joins the parts of a benchmark's name with slashes.

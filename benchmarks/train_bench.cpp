@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 
+#include "benchmarks/loop_trace.hpp"
 #include "benchmarks/networks.hpp"
 #include "benchmarks/results.hpp"
 #include "framework/autograd/ops.hpp"
@@ -179,6 +180,29 @@ void print_shares() {
   }
 }
 
+/// What more threads than this machine's would do, from the work of one.
+void print_traces() {
+  constexpr int kTraces = 20;
+  constexpr size_t kShown = 12;
+  for (const int threads : traces()) {
+    print_trace_header(threads);
+    set_threads(threads);
+    for (const Network& network : networks()) {
+      for (const char* mode : kModes) {
+        Training training(network, mode == kModes[1]);
+        const Tensor images = noise(network, kBatch);
+        std::vector<std::vector<LoopTrace::Entry>> found;
+        for (int i = 0; i < kTraces; ++i) {
+          LoopTrace trace(threads);
+          training.step(images);
+          found.push_back(trace.entries());
+        }
+        print(join(network.name, mode), found, kShown);
+      }
+    }
+  }
+}
+
 void print_tables(const Results& results, const std::vector<Usage>& usages) {
   std::printf("\nSteps of batch %d; limit: the time of the float step at the peak rate\n%-21s",
               static_cast<int>(kBatch),
@@ -241,6 +265,7 @@ void print_tables(const Results& results, const std::vector<Usage>& usages) {
 int main(int argc, char** argv) {
   using namespace quantrain::benchmarks;
   if (!take_threads(argc, argv)) return 2;
+  if (!traces().empty()) return print_traces(), 0;
   std::vector<Usage> usages;
   for (const Network& network : networks()) {
     for (const char* mode : kModes) {
