@@ -61,13 +61,14 @@ void Adam::update(size_t i, Tensor& parameter, const Tensor& grad) {
                                .correction1 = correction(options_.beta1, steps),
                                .correction2 = correction(options_.beta2, steps),
                                .decoupled = decoupled_};
-  const Floats grad_floats = grad.floats();
-  kernels::adam_f32(parameter.elements(),
-                    step,
-                    grad_floats,
-                    moments.m.mutable_data(),
-                    moments.v.mutable_data(),
-                    parameter.mutable_data());
+  update_later(parameter.elements(),
+               [step,
+                g = grad.floats(),
+                m = moments.m.mutable_data(),
+                v = moments.v.mutable_data(),
+                w = parameter.mutable_data()](int64_t begin, int64_t end) {
+                 kernels::adam_f32(end - begin, step, g + begin, m + begin, v + begin, w + begin);
+               });
 }
 
 AdamW::AdamW(std::vector<Tensor> parameters, const AdamWOptions& options)

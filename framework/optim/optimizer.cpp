@@ -1,12 +1,16 @@
 #include "framework/optim/optimizer.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <utility>
 
 #include "framework/autograd/profile.hpp"
 #include "framework/core/error.hpp"
+#include "framework/core/parallel.hpp"
 #include "framework/core/rounding.hpp"
 #include "framework/core/text_stream.hpp"
+#include "framework/kernels/float/grain.hpp"
 #include "framework/kernels/float/ranges.hpp"
 
 namespace quantrain {
@@ -136,19 +140,56 @@ void Optimizer::check_complete() const {
   }
 }
 
-// This check reads the gradient once. That is cheap: the update makes about seven passes over
+void Optimizer::Parts::add(int64_t n, Part part) {
+  if (n <= 0) return;
+  entries_.push_back({size_, n, std::move(part)});
+  // So each part's blocks start with a whole vector.
+  size_ += (n + 15) / 16 * 16;
+}
+
+void Optimizer::Parts::run(int64_t grain) {
+  const std::vector<Entry> entries = std::exchange(entries_, {});
+  parallel_for(std::exchange(size_, 0), grain, [&](int64_t begin, int64_t end) {
+    auto entry =
+        std::upper_bound(entries.begin(), entries.end(), begin, [](int64_t at, const Entry& e) {
+          return at < e.first;
+        });
+    for (--entry; entry != entries.end() && entry->first < end; ++entry) {
+      const int64_t from = std::max<int64_t>(begin - entry->first, 0);
+      const int64_t to = std::min(end - entry->first, entry->n);
+      if (from < to) entry->part(from, to);
+    }
+  });
+}
+
+void Optimizer::update_later(int64_t n, Part part) { later_.add(n, std::move(part)); }
+
+// This check reads the gradients once. That is cheap: the update makes about seven passes over
 // arrays of the same size.
+bool Optimizer::gradients_fit() const {
+  std::atomic<bool> fit = true;
+  Parts parts;
+  for (const Tensor& parameter : parameters_) {
+    const Tensor grad = parameter.grad();
+    if (!grad.defined()) continue;
+    parts.add(grad.elements(), [this, &fit, values = grad.floats()](int64_t begin, int64_t end) {
+      float min = 0.0f;
+      float max = 0.0f;
+      kernels::min_max_f32(end - begin, values + begin, &min, &max);
+      if (!(std::abs(min) <= largest_gradient_ && std::abs(max) <= largest_gradient_))
+        fit.store(false, std::memory_order_relaxed);
+    });
+  }
+  parts.run(kernels::kGrain);
+  return fit;
+}
+
 void Optimizer::check_gradient(size_t i) const {
-  const Tensor grad = parameters_[i].grad();
-  if (allow_nonfinite_ || grad.elements() == 0) return;
-  const Floats values = grad.floats();
-  float min = 0.0f;
-  float max = 0.0f;
-  kernels::min_max_f32(grad.elements(), values, &min, &max);
+  const Floats values = parameters_[i].grad().floats();
   const auto fits = [&](float g) { return std::abs(g) <= largest_gradient_; };
-  if (fits(min) && fits(max)) return;
   int64_t first = 0;
-  while (fits(values[first])) ++first;
+  while (first < values.size() && fits(values[first])) ++first;
+  if (first == values.size()) return;
   const bool finite = std::isfinite(values[first]);
   throw DataError(
       name_,
@@ -176,10 +217,11 @@ void Optimizer::step() {
   const auto trained = [&](size_t i) { return parameters_[i].grad().defined(); };
   check_complete();
   bool any = false;
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    if (!trained(i)) continue;
-    any = true;
-    check_gradient(i);
+  for (size_t i = 0; i < parameters_.size(); ++i) any = any || trained(i);
+  if (!allow_nonfinite_ && !gradients_fit()) {
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      if (trained(i)) check_gradient(i);
+    }
   }
   if (!any && !has_stepped_) {
     throw DataError(name_,
@@ -190,10 +232,14 @@ void Optimizer::step() {
   for (State& state : state_) {
     if (trained(state.parameter)) check_loaded(state);
   }
+  later_ = {};  // those of an update() that threw
   for (size_t i = 0; i < parameters_.size(); ++i) {
     if (!trained(i)) continue;
     update(i, parameters_[i], parameters_[i].grad());
-    keep_in_domain(i);
+  }
+  later_.run(kernels::kStepGrain);
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (trained(i)) keep_in_domain(i);
   }
   for (State& state : state_) {
     if (trained(state.parameter) && !state.entry.holds_integers())

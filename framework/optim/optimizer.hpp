@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <string>
 #include <vector>
@@ -76,13 +77,37 @@ class Optimizer {
   IntegerBuffer add_count(size_t i, const char* what);
 
   virtual void update(size_t i, Tensor& parameter, const Tensor& grad) = 0;
+  /// Updates elements [begin, end) of a parameter; begin is a multiple of 16.
+  using Part = std::function<void(int64_t begin, int64_t end)>;
+  /// For update(): leaves n elements to step(). It calls `part` after the last update(), from
+  /// several threads, in one loop over the elements of all parameters. So many small parameters
+  /// cost little more than a large one.
+  void update_later(int64_t n, Part part);
 
   const std::string& name() const& { return name_; }
   /// Describes parameter i for messages: `parameter 4 "4.weight" [10, 64]`.
   std::string describe(size_t i) const;
 
  private:
+  /// The elements of several parameters, one after the other, in one loop.
+  class Parts {
+   public:
+    void add(int64_t n, Part part);
+    /// Calls each part for all of its elements, in blocks of about `grain` elements, and forgets
+    /// the parts.
+    void run(int64_t grain);
+
+   private:
+    struct Entry {
+      int64_t first, n;
+      Part part;
+    };
+    std::vector<Entry> entries_;
+    int64_t size_ = 0;
+  };
+
   void check_complete() const;
+  bool gradients_fit() const;
   void check_gradient(size_t i) const;
   void keep_in_domain(size_t i);
 
@@ -104,6 +129,7 @@ class Optimizer {
   void check_loaded(State& state) const;
 
   std::vector<State> state_;
+  Parts later_;
 };
 
 }  // namespace quantrain

@@ -5,9 +5,6 @@
 #include <limits>
 #include <utility>
 
-#include "framework/core/parallel.hpp"
-#include "framework/kernels/float/grain.hpp"
-
 namespace quantrain {
 
 RmsProp::RmsProp(std::vector<Tensor> parameters, const RmsPropOptions& options)
@@ -33,27 +30,27 @@ RmsProp::RmsProp(std::vector<Tensor> parameters, const RmsPropOptions& options)
 
 void RmsProp::update(size_t i, Tensor& parameter, const Tensor& grad) {
   State& state = state_of_[i];
-  const RmsPropOptions& o = options_;
-  const float rate = learning_rate();
-  const Floats gradient = grad.floats();
   float* const w = parameter.mutable_data();
   float* const square = state.square.mutable_data();
   float* const mean = state.mean.defined() ? state.mean.mutable_data() : nullptr;
   float* const velocity = state.velocity.defined() ? state.velocity.mutable_data() : nullptr;
-  parallel_for(parameter.elements(), kernels::kStepGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t k = begin; k < end; ++k) {
-      const float g = gradient[k] + o.weight_decay * w[k];
-      square[k] = o.alpha * square[k] + (1.0f - o.alpha) * (g * g);
-      float size = square[k];
-      if (mean != nullptr) {
-        mean[k] = o.alpha * mean[k] + (1.0f - o.alpha) * g;
-        size = std::max(size - mean[k] * mean[k], 0.0f);
-      }
-      float step = g / (std::sqrt(size) + o.epsilon);
-      if (velocity != nullptr) step = velocity[k] = o.momentum * velocity[k] + step;
-      w[k] -= rate * step;
-    }
-  });
+  const auto part =
+      [o = options_, rate = learning_rate(), gradient = grad.floats(), w, square, mean, velocity](
+          int64_t begin, int64_t end) {
+        for (int64_t k = begin; k < end; ++k) {
+          const float g = gradient[k] + o.weight_decay * w[k];
+          square[k] = o.alpha * square[k] + (1.0f - o.alpha) * (g * g);
+          float size = square[k];
+          if (mean != nullptr) {
+            mean[k] = o.alpha * mean[k] + (1.0f - o.alpha) * g;
+            size = std::max(size - mean[k] * mean[k], 0.0f);
+          }
+          float step = g / (std::sqrt(size) + o.epsilon);
+          if (velocity != nullptr) step = velocity[k] = o.momentum * velocity[k] + step;
+          w[k] -= rate * step;
+        }
+      };
+  update_later(parameter.elements(), part);
 }
 
 }  // namespace quantrain

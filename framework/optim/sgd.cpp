@@ -29,8 +29,12 @@ void Sgd::update(size_t i, Tensor& parameter, const Tensor& grad) {
       .nesterov = options_.nesterov,
       .first_step = false};  // the velocity starts at 0, so the first step needs no special case
   float* const velocity = velocity_.empty() ? nullptr : velocity_[i].mutable_data();
-  const Floats grad_floats = grad.floats();
-  kernels::sgd_f32(parameter.elements(), step, grad_floats, velocity, parameter.mutable_data());
+  update_later(parameter.elements(),
+               [step, g = grad.floats(), velocity, w = parameter.mutable_data()](int64_t begin,
+                                                                                 int64_t end) {
+                 float* const v = velocity == nullptr ? nullptr : velocity + begin;
+                 kernels::sgd_f32(end - begin, step, g + begin, v, w + begin);
+               });
 }
 
 }  // namespace quantrain
