@@ -128,11 +128,11 @@ void column_moments(int64_t rows,
   if (chunks == 0) return;
   std::copy_n(lows.data(), columns, min);
   std::copy_n(highs.data(), columns, max);
-  for (int64_t i = columns; i < chunks * columns; ++i) {
-    float& low = min[i % columns];
-    float& high = max[i % columns];
-    low = std::min(low, lows[i]);
-    high = std::max(high, highs[i]);
+  for (int64_t at = columns; at < chunks * columns; at += columns) {
+    for (int64_t c = 0; c < columns; ++c) {
+      min[c] = std::min(min[c], lows[at + c]);
+      max[c] = std::max(max[c], highs[at + c]);
+    }
   }
 }
 

@@ -7,6 +7,7 @@
 #include "framework/kernels/dispatch/dispatch.hpp"
 #include "framework/kernels/float/conv_axis.hpp"
 #include "framework/kernels/float/depthwise.hpp"
+#include "framework/kernels/float/grain.hpp"
 #include "framework/kernels/float/padding.hpp"
 #include "framework/kernels/float/tiles.hpp"
 
@@ -30,6 +31,7 @@ constexpr int64_t kImagePixels = 64 * 256;  // larger images may be split over t
 constexpr int64_t kManyPixels = 32;         // a group of this many pixels per image fills tiles
 constexpr int64_t kLongestChain = 1024;     // terms; longer sums are cut into blocks
 constexpr int64_t kBlockTerms = 512;        // the most terms of such a block
+constexpr int64_t kPackGrain = 1 << 14;     // weights that a task packs
 
 /// y[n, i, j, :] = sum over taps (u, v) of p(u, v) * b(u, v). The row p(u, v) [channels] is the
 /// pixel of x that the tap reads. The matrix b(u, v) [channels, columns] consists of the tap's rows
@@ -221,7 +223,8 @@ class TapGroups {
 void correlate(const Correlation& p, const EpilogueF32& epilogue) {
   const int64_t lines = p.n * p.oh;
   const int64_t line_work = p.ow * p.kh * p.kw * p.channels * p.columns + 1;
-  const int64_t task_work = std::clamp(lines * line_work / 16, kTaskWork, kMostTaskWork);
+  const int64_t task_work =
+      std::clamp(lines * line_work / enough_tasks(), kTaskWork, kMostTaskWork);
   const int64_t task_lines = task_work / line_work + 1;
   const auto multiply = [&](int64_t begin, int64_t end) {
     TapGroups groups(p, begin, end, epilogue);
@@ -248,18 +251,22 @@ Buffer<float> pack_flipped_weights(const Conv2dShape& s, const float* w) {
   const int64_t taps = s.kh * s.kw;
   const int64_t k = taps * o;
   Buffer<float> packed(k * packed_columns(s.group_c()));
-  for (int64_t tap = 0; tap < taps; ++tap) {
-    for (int64_t column = 0; column < s.group_c(); column += kPanelColumns) {
-      float_table().pack_f32({k,
-                              tap * o,
-                              (tap + 1) * o,
-                              std::min(s.group_c() - column, kPanelColumns),
-                              w + (taps - 1 - tap) * s.group_c() + column,
-                              s.reduction(),
-                              1,
-                              packed.data() + column * k});
-    }
-  }
+  const int64_t panels = (s.group_c() + kPanelColumns - 1) / kPanelColumns;
+  parallel_for(
+      taps * panels, row_grain(kPanelColumns * o, kPackGrain), [&](int64_t i, int64_t end) {
+        for (; i < end; ++i) {
+          const int64_t tap = i / panels;
+          const int64_t column = i % panels * kPanelColumns;
+          float_table().pack_f32({k,
+                                  tap * o,
+                                  (tap + 1) * o,
+                                  std::min(s.group_c() - column, kPanelColumns),
+                                  w + (taps - 1 - tap) * s.group_c() + column,
+                                  s.reduction(),
+                                  1,
+                                  packed.data() + column * k});
+        }
+      });
   return packed;
 }
 
@@ -289,14 +296,23 @@ PackedWeightsF32::PackedWeightsF32(const Conv2dShape& s, const float* w) {
   const int64_t k = s.reduction();
   group_size_ = k * packed_columns(s.group_o());
   data_ = Buffer<float>(s.groups * group_size_);
-  for (int64_t first = 0; first < s.o; first += s.group_o()) {
-    float* const group = data_.data() + first / s.group_o() * group_size_;
-    for (int64_t column = 0; column < s.group_o(); column += kPanelColumns) {
-      const int64_t columns = std::min(s.group_o() - column, kPanelColumns);
-      float_table().pack_f32(
-          {k, 0, k, columns, w + (first + column) * k, 1, k, group + column * k});
-    }
-  }
+  const int64_t panels = (s.group_o() + kPanelColumns - 1) / kPanelColumns;
+  parallel_for(
+      s.groups * panels, row_grain(kPanelColumns * k, kPackGrain), [&](int64_t i, int64_t end) {
+        for (; i < end; ++i) {
+          const int64_t group = i / panels;
+          const int64_t column = i % panels * kPanelColumns;
+          const int64_t columns = std::min(s.group_o() - column, kPanelColumns);
+          float_table().pack_f32({k,
+                                  0,
+                                  k,
+                                  columns,
+                                  w + (group * s.group_o() + column) * k,
+                                  1,
+                                  k,
+                                  data_.data() + group * group_size_ + column * k});
+        }
+      });
 }
 
 void conv2d_f32(

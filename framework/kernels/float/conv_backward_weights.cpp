@@ -5,6 +5,7 @@
 #include "framework/kernels/float/conv.hpp"
 #include "framework/kernels/float/conv_axis.hpp"
 #include "framework/kernels/float/depthwise.hpp"
+#include "framework/kernels/float/grain.hpp"
 #include "framework/kernels/float/partial_sums.hpp"
 #include "framework/kernels/float/tiles.hpp"
 
@@ -32,6 +33,8 @@ constexpr int64_t kLongestChain = 768;
 constexpr int64_t kBlockPixels = 128;
 constexpr int64_t kTileRows = 9;  // for at most this many rows, blocks of kLongestChain are faster
 constexpr int64_t kMostSegments = 256;
+constexpr int64_t kFewestRows = 16;  // fewer rows of a tap would not be worth reading grad_y again
+static_assert(kFewestRows > kTileRows);
 // With at least this many channels, one tap fills a tile. Shorter runs of neighbouring rows are not
 // worth a tile of their own.
 constexpr int64_t kManyChannels = 8;
@@ -247,11 +250,19 @@ int64_t chunk_lines(const Conv2dShape& s, int64_t sums) {
 }
 
 /// Rows that a task computes. If there are few chunks, the rows of each chunk are split into parts
-/// of whole taps or whole tiles, one part for each task. The split changes no sum.
+/// of whole taps, channels of a tap or whole tiles. No split by the number of threads changes a
+/// sum: set_steps() sees more than kTileRows rows with each.
 int64_t part_rows(const Conv2dShape& s, int64_t sums, int64_t chunks) {
-  const int64_t tasks = std::clamp<int64_t>(s.n * s.oh() * s.ow() * sums / kTaskWork, 1, 16);
+  const int64_t c = s.group_c();
+  const bool splits_taps = c >= 2 * kFewestRows;
+  const int64_t tasks = std::clamp<int64_t>(
+      s.n * s.oh() * s.ow() * sums / kTaskWork, 1, splits_taps ? enough_tasks() : kMostTasks);
   const int64_t parts = (tasks + chunks - 1) / chunks;
-  const int64_t unit = s.group_c() >= kManyChannels ? s.group_c() : 24;
+  int64_t unit = c >= kManyChannels ? c : 24;
+  if (splits_taps && threads() > 1) {
+    while (s.reduction() / unit < parts && unit % 2 == 0 && unit >= 2 * kFewestRows) unit /= 2;
+    if (unit < c) return unit;
+  }
   return ((s.reduction() + parts - 1) / parts + unit - 1) / unit * unit;
 }
 
@@ -334,8 +345,14 @@ void backward_weights(const Conv2dShape& s,
             partial.data() + i * sums)
           .sum();
     });
-    add_up(cut.chunks, sums, partial.data());
-    float_table().transpose_f32(k, o, partial.data(), width, grad_w + g * o * k, k);
+    // Adds up the chunks and transposes the sums. A block of rows is a whole number of cache lines
+    // of the result.
+    const int64_t rows = (kGrain / (width * cut.chunks) / 16 + 1) * 16;
+    parallel_for(k, rows, [&](int64_t row, int64_t end) {
+      add_up_part(cut.chunks, sums, partial.data(), row * width, end * width);
+      float_table().transpose_f32(
+          end - row, o, partial.data() + row * width, width, grad_w + g * o * k + row, k);
+    });
   }
 }
 

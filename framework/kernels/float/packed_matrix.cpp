@@ -1,3 +1,4 @@
+#include "framework/kernels/float/grain.hpp"
 #include "framework/kernels/float/product.hpp"
 
 namespace quantrain::kernels {
@@ -15,7 +16,7 @@ PackedMatrixF32::PackedMatrixF32(int64_t k, int64_t n, const CodeMatrix& b)
 template <class B>
 void PackedMatrixF32::pack(const B& b) {
   const int64_t panels = (n_ + kPanelColumns - 1) / kPanelColumns;
-  const int64_t grain = std::max<int64_t>(1, kTaskWork / (kPanelColumns * k_ + 1));
+  const int64_t grain = row_grain(kPanelColumns * k_);
   parallel_for(panels, grain, [&](int64_t i, int64_t end) {
     Buffer<float> floats = scratch(b, k_);
     for (; i < end; ++i) {

@@ -344,6 +344,36 @@ TEST_CASE("convolutions of several tasks and chunks give the same bits with any 
   check_conv(s);
 }
 
+TEST_CASE("convolutions of many channels give the same bits with many threads as with one",
+          "[kernels][conv]") {
+  // With more than 8 threads, there are more tasks: of weight gradients, these are some channels of
+  // a tap, and packed weights are more than a task, too.
+  for (const Conv2dShape& s : {shape(8, 14, 14, 64, 64, 1, 1),
+                               shape(1, 24, 24, 96, 80, 1, 1),
+                               shape(2, 13, 13, 48, 70, 3, 3),
+                               shape(20, 8, 8, 40, 48, 3, 3),
+                               // Split as with one thread: with fewer rows, blocks would be longer.
+                               shape(24, 10, 10, 8, 64, 3, 3),
+                               shape(20, 12, 12, 3, 80, 3, 3)}) {
+    INFO("n " << s.n << " c " << s.c << " kernel " << s.kh << "x" << s.kw);
+    const std::vector<float> x = random_floats(s.x_elements(), 1);
+    const std::vector<float> w = random_floats(s.weight_elements(), 2);
+    const std::vector<float> grad_y = random_floats(s.y_elements(), 3);
+    const test::RestoreSettings restore;
+    std::vector<float> expected;
+    for (const int threads : test::thread_counts({1, 2, 16})) {
+      set_threads(threads);
+      std::vector<float> results(grad_y.size() + x.size() + w.size());
+      float* const grad_x = results.data() + grad_y.size();
+      conv2d_f32(s, x.data(), w.data(), results.data(), {});
+      conv2d_backward_data_f32(s, grad_y.data(), w.data(), grad_x);
+      conv2d_backward_weights_f32(s, x.data(), grad_y.data(), grad_x + x.size());
+      if (expected.empty()) expected = results;
+      CHECK(test::same_bits(results, expected));
+    }
+  }
+}
+
 TEST_CASE("convolutions over many channels add up every block of a sum", "[kernels][conv]") {
   // Some rows of taps fit in one block, and others take several blocks.
   for (const int64_t channels : {80, 120, 200, 700, 1100}) {
