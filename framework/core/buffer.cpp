@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <limits>
 #include <mutex>
@@ -70,36 +71,82 @@ void delete_block(void* block, size_t size) {
   ::operator delete (page, std::align_val_t{kPage});
 }
 
+/// A few freed blocks of each class that is not too large, for one of many threads. All tasks of a
+/// loop take their scratch at the same time, and with a common list they would wait for each other
+/// longer than they work.
+class alignas(2 * kAlignment) Shelf {
+ public:
+  static constexpr size_t kLargest = size_t{1} << 20;  // bytes of a block
+
+  /// Null if there is none.
+  void* take(size_t index) {
+    const std::lock_guard lock(mutex_);
+    void* const block = first_[index];
+    if (block == nullptr) return nullptr;
+    first_[index] = *static_cast<void**>(block);
+    --count_[index];
+    return block;
+  }
+  /// False if the shelf is full.
+  bool put(size_t index, void* block) {
+    const std::lock_guard lock(mutex_);
+    if (count_[index] == kMost) return false;
+    *static_cast<void**>(block) = first_[index];
+    first_[index] = block;
+    ++count_[index];
+    return true;
+  }
+
+  void lock() { mutex_.lock(); }
+  void unlock() { mutex_.unlock(); }
+
+ private:
+  static constexpr uint8_t kMost = 4;
+  static constexpr size_t kClasses = 4 * 21 + 1;  // index_of(kLargest) + 1
+
+  std::mutex mutex_;
+  // Each block holds the address of the next.
+  std::array<void*, kClasses> first_{};
+  std::array<uint8_t, kClasses> count_{};
+};
+
+constexpr size_t kShelves = 16;
+
+/// The number of this thread's shelf. More than kShelves threads share shelves.
+size_t shelf_number() {
+  static std::atomic<size_t> threads = 0;
+  thread_local const size_t number = threads.fetch_add(1, std::memory_order_relaxed) % kShelves;
+  return number;
+}
+
 class Pool {
  public:
   void* allocate(size_t bytes) {
     if (bytes > kMaxBytes) throw std::bad_alloc();
     const size_t size = size_class(bytes);
-    const std::lock_guard lock(mutex_);
-    std::vector<void*>& blocks = free_[index_of(size)];
-    void* block = nullptr;
-    if (blocks.empty()) {
-      block = from_system(size);
-      ++counters_.system_allocations;
-    } else {
-      block = blocks.back();
-      blocks.pop_back();
+    const size_t index = index_of(size);
+    void* block = size <= Shelf::kLargest ? shelves_[shelf_number()].take(index) : nullptr;
+    if (block == nullptr) block = kept_or_new(size, index);
+    allocations_.fetch_add(1, std::memory_order_relaxed);
+    const auto own = static_cast<int64_t>(size);
+    const int64_t used = used_.fetch_add(own, std::memory_order_relaxed) + own;
+    int64_t peak = peak_.load(std::memory_order_relaxed);
+    while (used > peak && !peak_.compare_exchange_weak(peak, used, std::memory_order_relaxed)) {
     }
-    ++counters_.allocations;
-    counters_.bytes_in_use += static_cast<int64_t>(size);
-    counters_.peak_bytes_in_use = std::max(counters_.peak_bytes_in_use, counters_.bytes_in_use);
     return block;
   }
 
   void release(void* block, size_t bytes) {
     const size_t size = size_class(bytes);
-    const std::lock_guard lock(mutex_);
-    counters_.bytes_in_use -= static_cast<int64_t>(size);
+    used_.fetch_sub(static_cast<int64_t>(size), std::memory_order_relaxed);
 #if defined(__SANITIZE_ADDRESS__) || defined(QUANTRAIN_SANITIZE_ADDRESS)
     delete_block(block, size);  // a reused block would hide a use after free
 #else
+    const size_t index = index_of(size);
+    if (size <= Shelf::kLargest && shelves_[shelf_number()].put(index, block)) return;
+    const std::lock_guard lock(mutex_);
     try {
-      free_[index_of(size)].push_back(block);
+      free_[index].push_back(block);
     } catch (const std::bad_alloc&) {  // no memory for the list of kept blocks
       delete_block(block, size);
     }
@@ -108,7 +155,10 @@ class Pool {
 
   Counters counters() {
     const std::lock_guard lock(mutex_);
-    return counters_;
+    return {allocations_.load(std::memory_order_relaxed),
+            system_allocations_,
+            used_.load(std::memory_order_relaxed),
+            peak_.load(std::memory_order_relaxed)};
   }
 
   void trim() {
@@ -116,10 +166,29 @@ class Pool {
     free_kept();
   }
 
-  void lock() { mutex_.lock(); }
-  void unlock() { mutex_.unlock(); }
+  void lock() {
+    mutex_.lock();
+    for (Shelf& shelf : shelves_) shelf.lock();
+  }
+  void unlock() {
+    for (Shelf& shelf : shelves_) shelf.unlock();
+    mutex_.unlock();
+  }
 
  private:
+  void* kept_or_new(size_t size, size_t index) {
+    const std::lock_guard lock(mutex_);
+    std::vector<void*>& blocks = free_[index];
+    if (!blocks.empty()) {
+      void* const block = blocks.back();
+      blocks.pop_back();
+      return block;
+    }
+    void* const block = from_system(size);
+    ++system_allocations_;
+    return block;
+  }
+
   // If the system has no memory left, gives back the freed blocks of all sizes and tries again.
   void* from_system(size_t size) {
     if (is_spread(size)) ++spread_;
@@ -132,6 +201,11 @@ class Pool {
   }
 
   void free_kept() {
+    for (Shelf& shelf : shelves_) {
+      for (size_t i = index_of(size_class(0)); i <= index_of(Shelf::kLargest); ++i) {
+        while (void* const block = shelf.take(i)) delete_block(block, size_of(i));
+      }
+    }
     for (size_t i = 0; i < free_.size(); ++i) {
       for (void* block : free_[i]) delete_block(block, size_of(i));
       free_[i].clear();
@@ -141,7 +215,12 @@ class Pool {
   std::mutex mutex_;
   std::array<std::vector<void*>, 4 * (std::numeric_limits<size_t>::digits + 1)> free_;
   size_t spread_ = 0;  // large blocks requested from the system so far
-  Counters counters_{};
+  int64_t system_allocations_ = 0;
+  std::array<Shelf, kShelves> shelves_;
+  // Counters apart from what the shelves' threads write.
+  alignas(2 * kAlignment) std::atomic<int64_t> used_ = 0;
+  std::atomic<int64_t> peak_ = 0;
+  std::atomic<int64_t> allocations_ = 0;
 };
 
 Pool& instance();

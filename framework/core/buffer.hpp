@@ -11,8 +11,8 @@ namespace quantrain {
 /// Memory for values. Blocks are aligned to kAlignment bytes and followed by kSlack readable bytes,
 /// so that a kernel may load a whole vector at the end. Large blocks start at varying offsets in a
 /// page, so that equal indices of two blocks do not compete for one cache set. Blocks of 2 MiB and
-/// more ask the system for large pages. Freed blocks are kept by size class and reused. Safe to
-/// call from several threads.
+/// more ask the system for large pages. Freed blocks are kept by size class and reused, first by
+/// the thread that freed them. Safe to call from several threads.
 namespace pool {
 
 inline constexpr size_t kAlignment = 64;

@@ -118,6 +118,40 @@ TEST_CASE("sizes beyond any memory are refused instead of wrapping around", "[co
   if (kKeepsBlocks) CHECK_THROWS_AS(Buffer<uint8_t>(int64_t{1} << 59), std::bad_alloc);
 }
 
+TEST_CASE("blocks that one thread allocates and another frees are reused", "[core][buffer]") {
+  if (!kKeepsBlocks) return;
+  constexpr size_t kBlocks = 50;
+  std::vector<Buffer<float>> blocks;
+  const auto produce = [&] {
+    for (size_t i = 0; i < kBlocks; ++i) blocks.emplace_back(3000);
+  };
+  std::thread(produce).join();
+  blocks.clear();
+  const int64_t before = pool::counters().system_allocations;
+  for (int round = 0; round < 10; ++round) {
+    std::thread(produce).join();
+    blocks.clear();
+  }
+  // A thread keeps a few blocks for itself.
+  CHECK(pool::counters().system_allocations < before + 40);
+}
+
+TEST_CASE("trim releases what any thread has freed", "[core][buffer]") {
+  if (!kKeepsBlocks) return;
+  constexpr int64_t kSize = 7000;
+  pool::trim();
+  const auto use = [] { const Buffer<float> block(kSize); };
+  std::thread(use).join();
+  pool::trim();
+  // Sixteen threads have all the places where a freed block may be kept for one thread.
+  const int64_t before = pool::counters().system_allocations;
+  for (int i = 0; i < 16; ++i) std::thread(use).join();
+  CHECK(pool::counters().system_allocations == before + 16);
+  pool::trim();
+  use();
+  CHECK(pool::counters().system_allocations == before + 17);
+}
+
 TEST_CASE("several threads may use the pool at once", "[core][buffer]") {
   const int64_t before = pool::counters().bytes_in_use;
   std::vector<std::thread> threads;

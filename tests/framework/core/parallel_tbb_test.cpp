@@ -41,6 +41,27 @@ TEST_CASE("two threads run two blocks at the same time", "[core][parallel]") {
   CHECK(met == 2);
 }
 
+TEST_CASE("a thread that is done takes the blocks of one that is not", "[core][parallel]") {
+  const DefaultThreads restore;
+  for (const int n : {2, 40}) {
+    set_threads(n);
+    std::mutex mutex;
+    std::condition_variable changed;
+    int others = 0;
+    bool met = false;
+    parallel_for(3 * n, 1, [&](int64_t block, int64_t) {
+      std::unique_lock lock(mutex);
+      if (block > 0) {
+        ++others;
+        changed.notify_all();
+      } else {
+        met = changed.wait_for(lock, std::chrono::minutes(1), [&] { return others == 3 * n - 1; });
+      }
+    });
+    CHECK(met);
+  }
+}
+
 TEST_CASE("by default, no more threads run than the process may use", "[core][parallel]") {
   const DefaultThreads restore;
   set_threads(0);
