@@ -57,7 +57,10 @@ IntegerModel::Ready::Ready(Program valid)
       input_of(program.values.size(), -1),
       output_of(program.values.size(), -1) {
   operations.reserve(program.steps.size());
-  for (const Step& step : program.steps) operations.emplace_back(step.operation);
+  for (const Step& step : program.steps) {
+    operations.emplace_back(step.operation);
+    least_to_share.push_back(integer::least_samples_to_share(step.operation));
+  }
   for (const int id : program.inputs) {
     input_of[static_cast<size_t>(id)] = static_cast<int>(input_elements.size());
     input_elements.push_back(program.value(id).shape.elements());

@@ -20,6 +20,7 @@ struct IntegerModel::Ready {
   std::vector<int64_t> input_elements;   // of one sample, for each input
   std::vector<int64_t> output_elements;  // of one sample, for each output
   int64_t least_samples = integer::least_samples_per_task(program);
+  std::vector<int64_t> least_to_share;  // for each step: least_samples_to_share()
 };
 
 }  // namespace quantrain

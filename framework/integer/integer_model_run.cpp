@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <atomic>
 #include <numeric>
+#include <optional>
 
 #include "framework/arithmetic/quantize.hpp"
 #include "framework/core/error.hpp"
@@ -145,6 +146,8 @@ void IntegerModel::run_chunk(int64_t n,
     if (!std::holds_alternative<integer::View>(step.operation)) {
       void* const there = direct(step.output);
       void* const output = there != nullptr ? there : memory + plan.offset(step.output, n);
+      std::optional<SerialLoops> alone;
+      if (n < ready_->least_to_share[i]) alone.emplace();
       ready_->operations[i].run(n, inputs, output);
       written = output;
     }

@@ -1,6 +1,7 @@
 #include "framework/integer/memory_plan.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "framework/core/error.hpp"
@@ -89,8 +90,11 @@ int64_t memory(const Program& program, int64_t n) {
   if (n > kMostElements || n > kMost / (sample + kMostElements)) return kMost;
   const auto most_scratch = [&](int64_t samples) {
     int64_t scratch = 0;
-    for (const Step& step : program.steps)
+    for (const Step& step : program.steps) {
+      std::optional<SerialLoops> alone;
+      if (samples < least_samples_to_share(step.operation)) alone.emplace();
       scratch = std::max(scratch, scratch_bytes(step.operation, samples));
+    }
     return scratch;
   };
   const int64_t tasks = sample_tasks(least_samples_per_task(program), n);

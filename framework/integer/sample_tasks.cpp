@@ -26,6 +26,14 @@ int64_t least_samples_per_task(const Program& program) {
                    std::min(weights / std::max<int64_t>(values, 1), kManyForWeights)});
 }
 
+int64_t least_samples_to_share(const Operation& op) {
+  constexpr int64_t kShared = 4 * kernels::kBlockProducts;
+  const int64_t products = multiply_adds(op);
+  if (products == 0) return 0;  // these operations have larger blocks
+  const int64_t work = products + kernels::kOutputProducts * output_size(op);
+  return kShared / work + 1;
+}
+
 int64_t sample_tasks(int64_t least, int64_t n) {
   constexpr int64_t kMost = 16;  // samples; with more, threads only finish less evenly
   if (n < 2 * least) return 1;   // the usual case of a few samples, without asking for threads()

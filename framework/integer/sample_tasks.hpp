@@ -18,5 +18,9 @@ int64_t least_samples_per_task(const Program& program);
 /// number of tasks is a multiple of threads(). It is 1 if tasks would get fewer samples than
 /// `least`, or if threads would wait for more than a tenth of the time.
 int64_t sample_tasks(int64_t least, int64_t n);
+/// With fewer samples, one thread computes this step, where threads would otherwise share each
+/// step: a share of the work would be so small that it takes longer to wake a thread and to fetch
+/// its inputs from another core's cache.
+int64_t least_samples_to_share(const Operation& op);
 
 }  // namespace quantrain::integer

@@ -26,6 +26,7 @@ namespace {
 // The fewest and the most multiply-adds that a task should have.
 constexpr int64_t kTaskWork = 500000;
 constexpr int64_t kMostTaskWork = 4000000;
+constexpr int64_t kFewTasks = 4;
 constexpr int64_t kFewPixels = 1024;        // for at most this many, packing weights does not pay
 constexpr int64_t kImagePixels = 64 * 256;  // larger images may be split over tasks
 constexpr int64_t kManyPixels = 32;         // a group of this many pixels per image fills tiles
@@ -232,6 +233,9 @@ void correlate(const Correlation& p, const EpilogueF32& epilogue) {
       for (const AxisPart& j : p.pixels) groups.multiply(i, j);
     }
   };
+  // A few tasks of few images would take longer than one: what they read and write moves from core
+  // to core, and their tap groups have fewer pixels.
+  if (lines * line_work < kFewTasks * kTaskWork && p.n < 16) return multiply(0, lines);
   // If there are enough images, or only one thread, tasks get whole images, because tap groups then
   // have many pixels. The split changes no bits, because each sum is computed by one task.
   const bool whole = (p.n >= 16 || threads() == 1) && p.oh * p.ow <= kImagePixels;

@@ -189,6 +189,25 @@ TEST_CASE("each thread needs the scratch memory of its task", "[integer][sample_
     CHECK(scratch(threads, 4 * threads) == threads * alone);
 }
 
+TEST_CASE("threads share a step only if it has enough work for several",
+          "[integer][sample_tasks]") {
+  const quantrain::test::DefaultThreads restore;
+  // Of one sample: 40 * 40 * 8 * 200 products, and 40 * 40 * 8 outputs as long as 32 products each;
+  // two samples have fewer than 2^23.
+  const Program program = test::convolution(image(40));
+  CHECK(least_samples_to_share(program.steps[0].operation) == 3);
+  CHECK(least_samples_to_share(View{1}) == 0);
+  const auto scratch = [&](int threads, int64_t n) {
+    set_threads(threads);
+    return memory(program, n) - n * plan_memory(program).sample_bytes;
+  };
+  for (const int threads : quantrain::test::thread_counts({2, 7})) {
+    CHECK(scratch(threads, 1) == scratch(1, 1));
+    CHECK(scratch(threads, 2) == scratch(1, 2));
+    CHECK(scratch(threads, 3) > scratch(1, 3));
+  }
+}
+
 TEST_CASE("a run in which tasks take whole samples takes the memory that was planned",
           "[integer][sample_tasks]") {
   const quantrain::test::DefaultThreads restore;

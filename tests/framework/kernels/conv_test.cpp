@@ -336,7 +336,7 @@ TEST_CASE("convolutions of several tasks and chunks give the same bits with any 
   s.pad_h = s.pad_w = 1;
   check_conv(s);
   // Tasks begin and end inside an image, which is padded with zeros.
-  s = shape(3, 60, 60, 1, 16, 3, 3);
+  s = shape(4, 60, 60, 1, 16, 3, 3);
   s.pad_h = s.pad_w = 1;
   check_conv(s);
   s = shape(2, 50, 40, 3, 20, 3, 5);
