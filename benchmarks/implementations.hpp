@@ -59,6 +59,9 @@ struct Implementation {
 Implementation quantrain_kernels();
 /// Its families of fewer than 8 bits, computed by our kernels of 8 bits.
 Implementation byte_kernels();
+/// Its products and convolutions of bytes, computed without tiles on a CPU whose chosen set is AMX.
+/// Has no families elsewhere.
+Implementation vnni_kernels();
 /// The same families, computed by our reference loops instead of the SIMD kernels.
 Implementation reference_kernels();
 #ifdef QUANTRAIN_HAS_OPENBLAS

@@ -189,7 +189,7 @@ Problems all_problems() {
 
 void add_benchmarks(const Problems& problems) {
   std::vector<Implementation> implementations{
-      quantrain_kernels(), byte_kernels(), reference_kernels()};
+      quantrain_kernels(), vnni_kernels(), byte_kernels(), reference_kernels()};
 #ifdef QUANTRAIN_HAS_OPENBLAS
   implementations.push_back(openblas_kernels());
 #endif
@@ -229,7 +229,7 @@ std::string ratio(double ours, double theirs) {
 /// Prints, for each problem of a family, our rate divided by that of each other implementation.
 /// Then prints the geometric mean and the worst of these ratios.
 void print_family(const std::string& family, const Problems& problems, const Results& results) {
-  const std::vector<std::string> peers{"openblas", "onednn", "bytes", "reference"};
+  const std::vector<std::string> peers{"openblas", "onednn", "vnni", "bytes", "reference"};
   std::map<std::pair<size_t, int>, std::vector<double>> ratios;
   bool header = false;
   for (const FamilyProblem& entry : problems.all()) {
@@ -242,26 +242,27 @@ void print_family(const std::string& family, const Problems& problems, const Res
       const double ours = results.rate(name("quantrain"));
       if (ours <= 0.0) continue;
       if (!header) {
-        std::printf("\n%-44s %7s %9s %9s %9s %9s %9s %7s %8s\n",
+        std::printf("\n%-44s %7s %9s %9s %9s %9s %9s %9s %7s %8s\n",
                     family.c_str(),
                     "threads",
                     "Gop/s",
                     "/openblas",
                     "/onednn",
+                    "/vnni",
                     "/bytes",
                     "/referen.",
                     "/peak",
                     "/1 thread");
         header = true;
       }
-      std::string columns[4];
+      std::string columns[5];
       for (size_t i = 0; i < peers.size(); ++i) {
         const double theirs = results.rate(name(peers[i]));
         columns[i] = ratio(ours, theirs);
         if (theirs > 0.0) ratios[{i, threads}].push_back(ours / theirs);
       }
       const double alone = results.rate(join(family, "quantrain", problem.name(), threads_part(1)));
-      std::printf("%-44s %7d %9.1f %9s %9s %9s %9s %7s %8s\n",
+      std::printf("%-44s %7d %9.1f %9s %9s %9s %9s %9s %7s %8s\n",
                   problem.name().c_str(),
                   threads,
                   ours * 1e-9,
@@ -269,6 +270,7 @@ void print_family(const std::string& family, const Problems& problems, const Res
                   columns[1].c_str(),
                   columns[2].c_str(),
                   columns[3].c_str(),
+                  columns[4].c_str(),
                   ratio(ours, results.rate(peak_name(family, threads))).c_str(),
                   threads > 1 ? ratio(ours, alone).c_str() : "");
     }

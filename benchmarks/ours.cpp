@@ -234,18 +234,30 @@ Call batch_norm_backward(const Problem& p) {
   });
 }
 
-/// The same call with the reference loops instead of the SIMD kernels.
-template <MakeCall make>
-Call with_reference(const Problem& p) {
+/// The same call with the kernels of another instruction set.
+template <MakeCall make, Isa isa>
+Call with_isa(const Problem& p) {
   const Isa chosen = chosen_isa();
-  set_isa(Isa::kReference);
+  set_isa(isa);
   Call call = make(p);
   set_isa(chosen);
   return [call, chosen] {
-    set_isa(Isa::kReference);
+    set_isa(isa);
     call();
     set_isa(chosen);
   };
+}
+
+/// The same call with the reference loops instead of the SIMD kernels.
+template <MakeCall make>
+Call with_reference(const Problem& p) {
+  return with_isa<make, Isa::kReference>(p);
+}
+
+/// The same call without tiles.
+template <MakeCall make>
+Call with_vnni(const Problem& p) {
+  return with_isa<make, Isa::kAvx512Vnni>(p);
 }
 
 }  // namespace
@@ -282,6 +294,15 @@ Implementation byte_kernels() {
            {"gemm_u1s1_requantize", few_bits<kBits1, true>},
            {"conv_u8s4_requantize", few_bits<kBits4, true>},
            {"conv_u1s1_requantize", few_bits<kBits1, true>}}};
+}
+
+Implementation vnni_kernels() {
+  if (chosen_isa() != Isa::kAmx) return {"vnni", set_threads, {}};
+  return {"vnni",
+          set_threads,
+          {{"gemm_u8s8", with_vnni<gemm_integer>},
+           {"gemm_u8s8_requantize", with_vnni<gemm_requantize>},
+           {"conv_u8s8_requantize", with_vnni<conv_requantize>}}};
 }
 
 Implementation reference_kernels() {

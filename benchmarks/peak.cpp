@@ -89,6 +89,25 @@ void use(const T& result) {
   use(total);
 }
 
+/// Four chains, because there are eight tiles. The tiles of x and of weights hold zeros.
+[[gnu::target("amx-tile,amx-int8")]] void dot_amx() {
+  struct alignas(64) Shapes {
+    uint8_t palette = 1;
+    uint8_t unused[15] = {};
+    uint16_t bytes[16] = {64, 64, 64, 64, 64, 64};
+    uint8_t rows[16] = {16, 16, 16, 16, 16, 16};
+  };
+  const Shapes shapes;
+  asm volatile("ldtilecfg %0" : : "m"(shapes));
+  for (int64_t step = 0; step < kChains * kRounds; step += 4) {
+    asm volatile("tdpbusd %tmm5, %tmm4, %tmm0");
+    asm volatile("tdpbusd %tmm5, %tmm4, %tmm1");
+    asm volatile("tdpbusd %tmm5, %tmm4, %tmm2");
+    asm volatile("tdpbusd %tmm5, %tmm4, %tmm3");
+  }
+  asm volatile("tilerelease");
+}
+
 Loop loop_f32() {
   if (is_supported(Isa::kAvx512Bw)) return {fma_avx512, 32};
   if (is_supported(Isa::kAvx2)) return {fma_avx2, 16};
@@ -96,6 +115,7 @@ Loop loop_f32() {
 }
 
 Loop loop_u8s8() {
+  if (chosen_isa() == Isa::kAmx) return {dot_amx, int64_t{2} * 16 * 64 * 16};
   if (is_supported(Isa::kAvx512Vnni)) return {dot_vnni, 128};
   if (is_supported(Isa::kAvx512Bw)) return {dot_avx512bw, 64};
   if (is_supported(Isa::kAvx2)) return {dot_avx2, 32};

@@ -8,6 +8,10 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
+#if QUANTRAIN_AMX
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 #if defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
 #endif
@@ -20,6 +24,7 @@ namespace {
 #if defined(__x86_64__)
 constexpr bool kX86 = true;
 constexpr bool kAvx512 = QUANTRAIN_AVX512;
+constexpr bool kAmx = QUANTRAIN_AMX;
 bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
 /// Compilers know this feature by name only since GCC 11 and Clang 17.
 bool has_avxvnni() {
@@ -35,13 +40,36 @@ bool has_avx512bw() {
          __builtin_cpu_supports("avx512vl");
 }
 bool has_avx512vnni() { return has_avx512bw() && __builtin_cpu_supports("avx512vnni"); }
+#if QUANTRAIN_AMX
+/// A process must ask Linux for the permission to use tiles. All of its threads then have it.
+bool may_use_amx() {
+  constexpr unsigned kTilesAndBytes = 3u << 24;
+  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  constexpr long kTileData = 18;               // XFEATURE_XTILEDATA
+  unsigned eax = 0;
+  unsigned ebx = 0;
+  unsigned ecx = 0;
+  unsigned edx = 0;
+  return has_avx512vnni() && __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 &&
+         (edx & kTilesAndBytes) == kTilesAndBytes &&
+         syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+bool has_amx() {
+  static const bool may_use = may_use_amx();  // asks once
+  return may_use;
+}
+#else
+bool has_amx() { return false; }
+#endif
 #else
 constexpr bool kX86 = false;
 constexpr bool kAvx512 = false;
+constexpr bool kAmx = false;
 bool has_avx2() { return false; }
 bool has_avxvnni() { return false; }
 bool has_avx512bw() { return false; }
 bool has_avx512vnni() { return false; }
+bool has_amx() { return false; }
 #endif
 #if defined(__aarch64__)
 constexpr bool kArm64 = true;
@@ -70,6 +98,7 @@ constexpr Row kRows[] = {
     {Isa::kAvxVnni, "avxvnni", kX86, has_avxvnni},
     {Isa::kAvx512Bw, "avx512bw", kAvx512, has_avx512bw},
     {Isa::kAvx512Vnni, "avx512vnni", kAvx512, has_avx512vnni},
+    {Isa::kAmx, "amx", kAmx, has_amx},
     {Isa::kNeon64, "neon64", kArm64, always},
     {Isa::kNeon64Dot, "neon64dot", kArm64, has_neon64dot},
     {Isa::kNeon64I8mm, "neon64i8mm", kArm64, has_neon64i8mm},

@@ -15,6 +15,7 @@ enum class Isa {
   kAvxVnni,
   kAvx512Bw,
   kAvx512Vnni,
+  kAmx,
   kNeon64,
   kNeon64Dot,
   kNeon64I8mm
@@ -26,13 +27,15 @@ inline constexpr Isa kAllIsas[] = {Isa::kReference,
                                    Isa::kAvxVnni,
                                    Isa::kAvx512Bw,
                                    Isa::kAvx512Vnni,
+                                   Isa::kAmx,
                                    Isa::kNeon64,
                                    Isa::kNeon64Dot,
                                    Isa::kNeon64I8mm};
 
 /// "reference", "sse2", "avx2" (with FMA), "avxvnni" (AVX2 with dot products of bytes), "avx512bw",
-/// "avx512vnni"; on 64-bit Arm "neon64", "neon64dot" (with dot products of signed bytes) and
-/// "neon64i8mm" (also with products of matrices of unsigned by signed bytes).
+/// "avx512vnni", "amx" (AVX-512 VNNI with tiles of bytes, for products of enough rows); on 64-bit
+/// Arm "neon64", "neon64dot" (with dot products of signed bytes) and "neon64i8mm" (also with
+/// products of matrices of unsigned by signed bytes).
 std::string_view isa_name(Isa isa);
 /// Throws: DataError if no instruction set has this name.
 Isa isa_from_name(std::string_view name);

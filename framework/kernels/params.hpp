@@ -238,6 +238,11 @@ struct ProductNeeds {
 inline constexpr int64_t kWidestPanel = 64;
 /// The most rows of a call of dot_u8s8.
 inline constexpr int64_t kMostDotRows = 480;
+/// With AMX, calls of dot_u8s8 are multiplied by tiles if they have so many rows and their sums so
+/// many groups of 4. Calls of fewer rows, but at least 16, need kManyTileQuads groups.
+inline constexpr int64_t kFewestTileRows = 32;
+inline constexpr int64_t kFewestTileQuads = 32;
+inline constexpr int64_t kManyTileQuads = 128;
 
 /// acc[r, o] = start[o] + sum over segments s and j < 4 * quads of
 ///             w[o, s, j] * (x[r][s * segment_step + j] - layout.offset)

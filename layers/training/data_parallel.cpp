@@ -32,7 +32,8 @@ std::string float_kernels() {
     case Isa::kAvx2:
     case Isa::kAvxVnni:
     case Isa::kAvx512Bw:
-    case Isa::kAvx512Vnni: return "AVX2 or AVX-512";
+    case Isa::kAvx512Vnni:
+    case Isa::kAmx: return "AVX2 or AVX-512";
     case Isa::kNeon64:
     case Isa::kNeon64Dot:
     case Isa::kNeon64I8mm: return "NEON";

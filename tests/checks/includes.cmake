@@ -47,7 +47,7 @@ set(library_protozero layers/onnx/message.cpp layers/onnx/writer.cpp)
 set(library_tbb framework/core/parallel.cpp tests/framework/core/parallel_tbb_test.cpp)
 set(library_catch2 tests/catch.hpp tests/main.cpp)
 # Every file may include these. (Headers of framework/ may not include nlohmann_json: see below.)
-set(free_libraries nlohmann CLI benchmark sanitizer sys arpa netinet)
+set(free_libraries nlohmann CLI benchmark sanitizer sys linux arpa netinet)
 
 # check_list(header folder except): checks that the header includes every header of the folder, so that users get all
 # operations or all layers. `except` names, without extension, headers that may be missing, because they hold code that

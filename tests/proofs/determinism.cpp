@@ -24,7 +24,9 @@ struct Machine {
 std::vector<Isa> fused_isas() {
   std::vector<Isa> isas;
   for (const Isa isa : usable_isas()) {
-    if (isa == Isa::kAvx2 || isa == Isa::kAvx512Bw || isa == Isa::kAvx512Vnni) isas.push_back(isa);
+    if (isa == Isa::kAvx2 || isa == Isa::kAvx512Bw || isa == Isa::kAvx512Vnni || isa == Isa::kAmx) {
+      isas.push_back(isa);
+    }
   }
   if (isas.empty()) isas.push_back(chosen_isa());
   return isas;

@@ -27,6 +27,9 @@ constexpr Tables<FloatTable> kTables = [] {
   tables.set(Isa::kAvx512Bw, kAvx512BwFloatKernels);
   tables.set(Isa::kAvx512Vnni, kAvx512BwFloatKernels);
 #endif
+#if QUANTRAIN_AMX
+  tables.set(Isa::kAmx, kAvx512BwFloatKernels);
+#endif
 #elif defined(__aarch64__)
   tables.set(Isa::kNeon64, kNeon64FloatKernels);
   tables.set(Isa::kNeon64Dot, kNeon64FloatKernels);

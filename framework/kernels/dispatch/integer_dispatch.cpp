@@ -12,6 +12,9 @@ extern const IntegerTable kAvxVnniIntegerKernels;
 extern const IntegerTable kAvx512BwIntegerKernels;
 extern const IntegerTable kAvx512VnniIntegerKernels;
 #endif
+#if QUANTRAIN_AMX
+extern const IntegerTable kAmxIntegerKernels;
+#endif
 #elif defined(__aarch64__)
 extern const IntegerTable kNeon64IntegerKernels;
 extern const IntegerTable kNeon64DotIntegerKernels;
@@ -30,6 +33,9 @@ constexpr Tables<IntegerTable> kTables = [] {
 #if QUANTRAIN_AVX512
   tables.set(Isa::kAvx512Bw, kAvx512BwIntegerKernels);
   tables.set(Isa::kAvx512Vnni, kAvx512VnniIntegerKernels);
+#endif
+#if QUANTRAIN_AMX
+  tables.set(Isa::kAmx, kAmxIntegerKernels);
 #endif
 #elif defined(__aarch64__)
   tables.set(Isa::kNeon64, kNeon64IntegerKernels);

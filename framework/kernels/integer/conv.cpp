@@ -13,6 +13,8 @@ namespace {
 
 // The most output pixels in one call of dot_u8s8.
 constexpr int64_t kPixels = kMostDotRows;
+// With AMX, lines at least this long are multiplied apart if their windows lie beside the image.
+constexpr int64_t kTilePixels = 64;
 // The most bytes of input rows that a thread copies at a time, unless one output row needs more.
 constexpr int64_t kMostScratch = int64_t{1} << 20;
 
@@ -280,7 +282,10 @@ void conv2d(const Conv2dShape& shape,
   const Conv2dShape s = packs ? bits_of(shape) : shape;
   const int64_t oh = s.oh();
   const int64_t ow = s.ow();
-  const bool skips = params.zero_x() == w.layout().offset;
+  // Calls of few pixels would not be multiplied by tiles, so short lines have all segments.
+  const bool joins =
+      w.isa() == Isa::kAmx && !packs && s.kh * w.quads() >= kFewestTileQuads && ow < kTilePixels;
+  const bool skips = params.zero_x() == w.layout().offset && !joins;
   const int64_t segment_bytes = w.panel_bytes() / s.kh;
   const Bands bands(s, x, params.zero_x(), s.group_c(), 4 * w.quads());
   bands.for_each([&](int64_t image, int64_t begin, int64_t end, Buffer<uint8_t>& scratch) {

@@ -14,7 +14,7 @@ namespace {
 // of every tile (8, 6 or 4 rows).
 constexpr int64_t kRowStep = 24;
 constexpr int64_t kMaxRows = 20 * kRowStep;
-constexpr int64_t kFewBitsRows = 4 * kRowStep;  // with fewer bits, blocks may have as many
+constexpr int64_t kSharedRows = 4 * kRowStep;  // with fewer bits and AMX, blocks may have as many
 static_assert(kMaxRows <= kMostDotRows);
 // A block may have this many bytes of weights, even if its work would justify fewer panels. They
 // fit into a part of the second-level cache.
@@ -59,8 +59,10 @@ void gemm(int64_t m,
   int64_t panels = w.panels_per_group();
   if (m * work > kBlockProducts / 2) {
     most_rows = std::min(kMaxRows, round_up(std::max<int64_t>(kBlockProducts / work, 1), kRowStep));
-    // Tiles of fewer bits gain more from rows that they share weights with.
-    if (w.layout().few != FewBits::kNone) most_rows = std::max(most_rows, kFewBitsRows);
+    // Fewer bits and AMX gain more from rows that share weights.
+    if (w.layout().few != FewBits::kNone || w.isa() == Isa::kAmx) {
+      most_rows = std::max(most_rows, kSharedRows);
+    }
     const int64_t by_weights = kBlockWeights / std::max<int64_t>(w.panel_bytes(), 1);
     const int64_t by_products =
         kBlockProducts / 2 / (std::min(m, most_rows) * (k + kOutputProducts) * width);

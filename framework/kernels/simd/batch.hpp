@@ -22,6 +22,12 @@ struct Avx512Vnni : xsimd::avx512bw {
   static constexpr const char* name() noexcept { return "avx512vnni"; }
 };
 #endif
+#if defined(__AMX_INT8__) || defined(__AMXINT8__)  // Clang 14
+/// AVX-512 VNNI with tiles of bytes; every other operation is that of avx512vnni.
+struct Amx : Avx512Vnni {
+  static constexpr const char* name() noexcept { return "amx"; }
+};
+#endif
 
 // Neon64Dot is NEON with dot products of signed bytes. Neon64I8mm also has products of unsigned
 // bytes with signed bytes, of vectors and of matrices. Every other operation is that of neon64.

@@ -247,7 +247,16 @@ struct Ints<Avx512Vnni> : Ints<xsimd::avx512bw> {
     __asm__("vpopcntd %1, %0" : "=v"(ones) : "v"(v));
     return add(counts, ones);
   }
+
+  /// Bytes of `mask` that are 0 are not read; they become 0.
+  static QUANTRAIN_INLINE Int load_bytes(uint64_t mask, const void* p) {
+    return _mm512_maskz_loadu_epi8(mask, p);
+  }
 };
+#endif
+#if defined(__AMX_INT8__) || defined(__AMXINT8__)  // Clang 14
+template <>
+struct Ints<Amx> : Ints<Avx512Vnni> {};
 #endif
 
 }  // namespace quantrain::kernels::simd

@@ -8,6 +8,17 @@
 #include "tests/catch.hpp"
 #include "tests/system.hpp"
 
+#if defined(__x86_64__) && defined(__linux__)
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#endif
+
 namespace quantrain {
 namespace {
 
@@ -81,5 +92,29 @@ TEST_CASE("child: the chosen instruction set, or its error, is the expected one"
   }
   CHECK_THAT(seen, test::ContainsSubstring(expected));
 }
+
+#if defined(__x86_64__) && defined(__linux__)
+TEST_CASE("AMX is not chosen if Linux refuses the permission", "[core][cpu]") {
+  CHECK(test::run_again({{"QUANTRAIN_ISA", ""}}, "[isa-refused]"));
+}
+
+// A separate process, because it cannot take its filter of system calls back. Only where the CPU
+// has AMX, this sees more than the test above.
+TEST_CASE("child: without the permission, AMX is not usable", "[.][isa-refused]") {
+  sock_filter refuse[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                          BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_arch_prctl, 0, 3),
+                          BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args)),
+                          BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x1023, 0, 1),  // ARCH_REQ_XCOMP_PERM
+                          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+                          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog filter{sizeof(refuse) / sizeof(refuse[0]), refuse};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return;
+  if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) return;
+  REQUIRE((syscall(SYS_arch_prctl, 0x1023, 18) == -1 && errno == EPERM));
+  CHECK_FALSE(is_supported(Isa::kAmx));
+  CHECK_FALSE(usable(Isa::kAmx));
+  CHECK(chosen_isa() == usable_isas().back());
+}
+#endif
 
 }  // namespace quantrain

@@ -128,7 +128,8 @@ int64_t vector_floats(Isa isa) {
     case Isa::kAvx2:
     case Isa::kAvxVnni: return 8;
     case Isa::kAvx512Bw:
-    case Isa::kAvx512Vnni: return 16;
+    case Isa::kAvx512Vnni:
+    case Isa::kAmx: return 16;
     default: return 4;
   }
 }
@@ -141,7 +142,7 @@ TEST_CASE("the kernel tables of each instruction set have the right name and vec
       // An instruction set that extends another one only by dot products of bytes has no float
       // kernels of its own.
       const Isa float_isa = isa == Isa::kAvxVnni                                ? Isa::kAvx2
-                            : isa == Isa::kAvx512Vnni                           ? Isa::kAvx512Bw
+                            : isa == Isa::kAvx512Vnni || isa == Isa::kAmx       ? Isa::kAvx512Bw
                             : isa == Isa::kNeon64Dot || isa == Isa::kNeon64I8mm ? Isa::kNeon64
                                                                                 : isa;
       CHECK(float_table(isa).isa_name == isa_name(float_isa));

@@ -23,7 +23,7 @@ extern template void dot_few_bits<QUANTRAIN_FEW_BITS_OF>(const DotU8S8& p);
 template void dot_few_bits<QUANTRAIN_ARCH>(const DotU8S8& p);
 #endif
 static_assert(std::is_same_v<Ints<QUANTRAIN_ARCH>::Few, QUANTRAIN_FEW_BITS_OF>);
-#define QUANTRAIN_PRODUCT(name, parameters)
+#define QUANTRAIN_PRODUCT(name, parameters) template void name<QUANTRAIN_ARCH> parameters;
 #ifdef QUANTRAIN_BASE
 #define QUANTRAIN_KERNEL(name, parameters) \
   template <class Arch>                    \
