@@ -3,6 +3,10 @@
 function(quantrain_compile_settings target)
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wconversion -Wundef -ffp-contract=off)
+  # Object files for Windows have at most 32768 sections without this flag; files that are compiled together need more.
+  if(MINGW)
+    target_compile_options(${target} PRIVATE -Wa,-mbig-obj)
+  endif()
   if(QUANTRAIN_WARNINGS_AS_ERRORS)
     target_compile_options(${target} PRIVATE -Werror)
   endif()

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,10 @@ void release(const GuardedMemory& memory);
 
 /// Gives freed memory back to the system.
 void trim_memory();
+
+/// Makes a file so large. What is added takes no room on the disk.
+/// Throws: std::system_error
+void grow_file(const std::string& path, int64_t bytes);
 
 /// Starts this program again with one argument and these environment variables, and tells whether
 /// it succeeded.

@@ -32,7 +32,7 @@ class TemporaryFolder {
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 
   std::string path() const { return to_text(path_); }
-  std::string operator/(const std::string& name) const { return to_text(path_ / to_path(name)); }
+  std::string operator/(const std::string& name) const { return path() + '/' + name; }
   int64_t files() const {
     return std::distance(std::filesystem::directory_iterator(path_),
                          std::filesystem::directory_iterator());

@@ -4,6 +4,7 @@
 #include "tests/catch.hpp"
 #include "tests/child.hpp"
 #include "tests/framework/data/idx_files.hpp"
+#include "tests/system.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace quantrain {
@@ -119,7 +120,7 @@ TEST_CASE("an IDX file that is larger than its header allows is refused before i
   const TemporaryFolder folder;
   for (const std::vector<uint8_t>& file : {idx({2, 3}, counting(6)), gzip(idx({1}, {1}))}) {
     test::write_bytes(folder / "large", file);
-    std::filesystem::resize_file(folder / "large", uintmax_t{1} << 36);  // more than fits in memory
+    test::grow_file(folder / "large", int64_t{1} << 36);  // more than fits in memory
     QUANTRAIN_CHECK_ERROR(read_idx_u8(folder / "large"), DataError, "large: ");
   }
 }

@@ -77,6 +77,7 @@ Program cnn(int bits) {
 
 TEST_CASE("a loaded model takes little more memory than its file", "[integer][memory][serial]") {
   if (quantrain::test::kSanitized) return;  // sanitizers have an allocator of their own
+  if (resident_bytes() == 0) return;        // the system does not say
   const TemporaryFolder folder;
   const std::string path = folder / "model";
   for (const auto make : {mlp, cnn}) {

@@ -34,6 +34,10 @@ void release(const GuardedMemory& memory) { ::munmap(memory.first, memory.bytes 
 
 void trim_memory() { ::malloc_trim(0); }
 
+void grow_file(const std::string& path, int64_t bytes) {
+  std::filesystem::resize_file(path, static_cast<uintmax_t>(bytes));
+}
+
 bool run_again(const std::vector<std::pair<std::string, std::string>>& variables,
                const std::string& argument) {
   std::string command;

@@ -1,0 +1,37 @@
+# Builds for 64-bit Windows on Debian with mingw-w64, and runs the programs under Wine (scripts/test_windows).
+set(CMAKE_SYSTEM_NAME Windows)
+set(CMAKE_SYSTEM_PROCESSOR x86_64)
+set(CMAKE_CXX_COMPILER x86_64-w64-mingw32-g++-posix)
+set(CMAKE_RC_COMPILER x86_64-w64-mingw32-windres)
+set(CMAKE_CROSSCOMPILING_EMULATOR wine)
+# Programs contain the libraries of the compiler, and zlib, because Windows has none of them.
+set(CMAKE_EXE_LINKER_FLAGS_INIT -static)
+set(ZLIB_USE_STATIC_LIBS ON)
+
+# These packages contain only headers, which are the same on every system, but lie beside the headers of Linux. So the
+# build folder gets copies of their package files, with links to their headers alone. Of Catch2 this works with
+# version 2. Other packages must be built for Windows: mingw-w64's, or those whose <package>_DIR is given.
+set(header_packages ${CMAKE_BINARY_DIR}/header_packages)
+get_property(is_inner_project GLOBAL PROPERTY IN_TRY_COMPILE)
+if(NOT is_inner_project)
+  file(REMOVE_RECURSE ${header_packages})
+  file(MAKE_DIRECTORY ${header_packages}/include)
+  foreach(folder xtensor xtl xsimd nlohmann protozero CLI catch2)
+    if(EXISTS /usr/include/${folder})
+      file(CREATE_LINK /usr/include/${folder} ${header_packages}/include/${folder} SYMBOLIC)
+    endif()
+  endforeach()
+  foreach(package xtensor xtl xsimd nlohmann_json CLI11 Catch2)
+    file(GLOB folder RELATIVE /usr /usr/lib/*/cmake/${package} /usr/lib/cmake/${package} /usr/share/cmake/${package})
+    if(folder AND (NOT package STREQUAL Catch2 OR EXISTS /usr/include/catch2/catch.hpp))
+      cmake_path(GET folder PARENT_PATH parent)
+      file(COPY /usr/${folder} DESTINATION ${header_packages}/${parent} PATTERN "*-none.cmake" EXCLUDE)
+      set(${package}_DIR ${header_packages}/${folder})
+    endif()
+  endforeach()
+endif()
+set(CMAKE_FIND_ROOT_PATH /usr/x86_64-w64-mingw32 ${header_packages})
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
