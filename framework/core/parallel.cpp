@@ -94,19 +94,20 @@ void use_threads(int n) {
     return;
   }
   is_default = n == 0;
-  // Not the caller's arena, which may be smaller: the choice is for all later loops, too.
-  const int usable = is_default ? usable_processors() : 0;
-  if (is_default && usable < tbb::info::default_concurrency()) n = usable;
-  const int wanted = n > 0 ? n : tbb::this_task_arena::max_concurrency();
+  // Not those of the caller's arena, which may be smaller: the choice is for all later loops, too.
+  const int most = tbb::info::default_concurrency();
+  const int usable = is_default ? usable_processors() : most;
+  if (usable < most) n = usable;
+  const int wanted = n > 0 ? n : most;
   const int given = granted(wanted);
   if (given < wanted) n = given;
   requested_threads = n;
   arena.reset();
   allowed.reset();
-  if (n > tbb::this_task_arena::max_concurrency()) {
-    allowed =
-        std::make_unique<tbb::global_control>(tbb::global_control::max_allowed_parallelism, n);
-  }
+  // A control that allows fewer than before would take threads from the program's other loops.
+  constexpr auto kAllowed = tbb::global_control::max_allowed_parallelism;
+  if (n > 0 && static_cast<size_t>(n) > tbb::global_control::active_value(kAllowed))
+    allowed = std::make_unique<tbb::global_control>(kAllowed, n);
   arena = n > 1 ? std::make_unique<tbb::task_arena>(n) : nullptr;
   is_chosen = true;
 }

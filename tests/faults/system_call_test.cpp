@@ -1,3 +1,7 @@
+#if QUANTRAIN_THREADS
+#include <tbb/task_arena.h>
+#endif
+
 #include <atomic>
 #include <cerrno>
 #include <filesystem>
@@ -244,6 +248,21 @@ TEST_CASE("a training run loses nothing, whichever file call fails", "[faults][s
 }
 
 #if QUANTRAIN_THREADS
+TEST_CASE("the system is asked for all threads, whatever arena the first loop is in",
+          "[faults][serial]") {
+  tbb::task_arena arena(1, 1);
+  std::string name = "fread";  // limits of control groups are read before threads are started
+  for (int64_t point = 0; name == "fread"; ++point) {
+    arena.execute([&] {
+      const FailingCall failing(point, EAGAIN, CallFault::kError, true);
+      set_threads(0);
+      name = failing.name();
+    });
+  }
+  CHECK(threads() == 1);
+  set_threads(0);
+}
+
 TEST_CASE("work goes on with the threads that the system allows", "[faults][serial]") {
   std::vector<uint8_t> pixels(200);
   std::iota(pixels.begin(), pixels.end(), uint8_t{0});

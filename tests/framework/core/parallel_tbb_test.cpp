@@ -1,8 +1,12 @@
+#include <sched.h>
+#include <tbb/global_control.h>
+#include <tbb/info.h>
 #include <tbb/task_arena.h>
 
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <thread>
 
 #include "framework/core/processors.hpp"
 #include "tests/catch.hpp"
@@ -84,6 +88,39 @@ TEST_CASE("if no number of threads is set, a loop stays in the caller's arena",
     CHECK(threads() == 2);
     CHECK(blocks(100, 1).size() == 100);
   });
+}
+
+TEST_CASE("the choice of threads is for all later loops, whatever arena the first one is in",
+          "[core][parallel]") {
+  const DefaultThreads restore;
+  const auto set_in_small_arena = [](int n) {
+    tbb::task_arena arena(1, 1);
+    arena.execute([n] { set_threads(n); });
+  };
+  // What the program allows stays, on a machine with at least two processors.
+  {
+    constexpr auto kAllowed = tbb::global_control::max_allowed_parallelism;
+    const tbb::global_control control(kAllowed, 8);
+    set_in_small_arena(2);
+    CHECK(tbb::global_control::active_value(kAllowed) == 8);
+    set_threads(4);
+    CHECK(tbb::global_control::active_value(kAllowed) == 8);
+  }
+#if defined(CPU_ALLOC)
+  // TBB counted its processors when it was loaded, but the mask of this thread allows one now.
+  std::thread([&] {
+    cpu_set_t mask;
+    REQUIRE(::sched_getaffinity(0, sizeof mask, &mask) == 0);
+    int first = 0;
+    while (!CPU_ISSET(first, &mask)) ++first;
+    CPU_ZERO(&mask);
+    CPU_SET(first, &mask);
+    REQUIRE(tbb::info::default_concurrency() >= 1);
+    REQUIRE(::sched_setaffinity(0, sizeof mask, &mask) == 0);
+    set_in_small_arena(0);
+  }).join();
+  CHECK(threads() == 1);
+#endif
 }
 
 }  // namespace quantrain
