@@ -9,11 +9,13 @@
 #include <map>
 #include <numeric>
 #include <string>
+#include <utility>
 
 #include "framework/autograd/ops.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/file.hpp"
 #include "framework/core/parallel.hpp"
+#include "framework/core/system/file.hpp"
 #include "framework/data/dataset.hpp"
 #include "framework/data/loader.hpp"
 #include "framework/integer/integer_model.hpp"
@@ -123,6 +125,52 @@ TEST_CASE("whichever system call of a write fails, the file is the old or the ne
     const std::string text(1000, static_cast<char>('a' + value));
     write_file(path, text);
   });
+}
+
+TEST_CASE("whichever system call of an append fails, the file gets the whole text or none",
+          "[faults][serial]") {
+  std::map<std::string, int> refused;
+  for (const bool is_new : {false, true}) {
+    for (const auto& [number, fault] :
+         {std::pair(EIO, CallFault::kError), std::pair(ENOSPC, CallFault::kShortWrite)}) {
+      for (int64_t point = 0;; ++point) {
+        const TemporaryFolder folder;
+        if (!is_new) write_file(folder / "log", "old\n");
+        const auto before = files(folder.path());
+        std::string name;
+        bool is_done = false;
+        {
+          const FailingCall failing(point, number, fault, true);
+          is_done = system::append(folder / "log", "new\n");
+          name = failing.name();
+        }
+        CAPTURE(is_new, number, point, name);
+        const std::string whole = is_new ? "new\n" : "old\nnew\n";
+        if (is_done) {
+          CHECK(test::text_of(folder / "log") == whole);
+        } else {
+          CHECK(files(folder.path()) == before);
+        }
+        if (name.empty()) {
+          CHECK(is_done);
+          break;
+        }
+        if (!is_done) ++refused[name];
+      }
+    }
+  }
+  for (const char* name : {"open", "write", "fsync"}) {
+    CAPTURE(name);
+    CHECK(refused[name] >= 4);
+  }
+}
+
+TEST_CASE("a call keeps its error even if closing a file fails afterwards", "[faults][serial]") {
+  const TemporaryFolder folder;
+  std::filesystem::create_symlink("nowhere", folder / "link");
+  const FailingCall failing(1, EIO);  // after open()
+  CHECK(system::open_inside(folder.path(), {"link"}).is_link);
+  CHECK(failing.name() == "close");
 }
 
 TEST_CASE("saving a model, state or checkpoint loses nothing, whichever system call fails",

@@ -29,7 +29,8 @@ class File {
     std::swap(handle_, other.handle_);
     return *this;
   }
-  ~File() { close(); }
+  /// Closes it. last_error() stays the one of an earlier call.
+  ~File();
 
   bool is_open() const { return handle_ != kNone; }
   Handle get() const { return handle_; }
@@ -74,7 +75,7 @@ void discard(File& file, const std::string& name);
 void remove_unless_held(const std::string& name);
 
 /// Appends to a file, which is made if it is missing, and flushes it. If this fails, the file stays
-/// as it was.
+/// as it was, or missing.
 bool append(const std::string& path, std::string_view text);
 
 /// Names of a folder's entries, except "." and "..".

@@ -19,6 +19,18 @@
 namespace quantrain::system {
 namespace {
 
+/// Keeps errno, which says why an earlier call failed, while destructors call the system.
+class KeptError {
+ public:
+  KeptError() = default;
+  ~KeptError() { errno = number_; }
+  KeptError(const KeptError&) = delete;
+  KeptError& operator=(const KeptError&) = delete;
+
+ private:
+  int number_ = errno;
+};
+
 int descriptor(const File& file) { return static_cast<int>(file.get()); }
 
 // In a sticky folder, only the owner of a file or of the folder may replace the file by a rename.
@@ -53,7 +65,7 @@ struct Permissions {
 };
 
 // A write beyond the file size limit raises SIGXFSZ, which would kill the process. While this
-// object lives, the thread blocks the signal, and write() fails instead.
+// object lives, the thread blocks the signal, and the write fails instead.
 class NoFileSizeSignal {
  public:
   NoFileSizeSignal() {
@@ -63,6 +75,7 @@ class NoFileSizeSignal {
     waited_before_ = is_waiting();
   }
   ~NoFileSizeSignal() {
+    const KeptError kept;
     int number = 0;
     if (!waited_before_ && is_waiting()) ::sigwait(&signal_, &number);
     ::pthread_sigmask(SIG_SETMASK, &old_, nullptr);
@@ -94,11 +107,28 @@ bool write_all(int file, const uint8_t* bytes, size_t count) {
   return true;
 }
 
+using CString = std::unique_ptr<char, decltype(&std::free)>;
+CString real_path(const std::string& path) {
+  return {::realpath(path.c_str(), nullptr), &std::free};
+}
+
+struct Closing {
+  void operator()(DIR* folder) const {
+    const KeptError kept;
+    ::closedir(folder);
+  }
+};
+
 std::string own_link(const File& file) { return "/proc/self/fd/" + std::to_string(file.get()); }
 
 }  // namespace
 
 std::string last_error() { return std::strerror(errno); }
+
+File::~File() {
+  const KeptError kept;
+  close();
+}
 
 bool File::close() { return !is_open() || ::close(static_cast<int>(release())) == 0; }
 
@@ -124,8 +154,7 @@ std::string resolve(const std::string& path) {
   // Renaming a file to /dev/null would replace the device.
   if (!S_ISREG(info.st_mode)) throw DataError("file", path, ": is not a regular file");
   if (::access(path.c_str(), W_OK) != 0) fail(path, "cannot be written");
-  const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr),
-                                                         &std::free);
+  const CString real = real_path(path);
   if (real == nullptr) fail(path, "cannot be resolved");
   std::string target = real.get();
   check_replaceable(target);
@@ -194,24 +223,35 @@ void discard(File& file, const std::string& name) {
 
 void remove_unless_held(const std::string& name) {
   const File left(::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  if (left.is_open() && ::flock(descriptor(left), LOCK_EX | LOCK_NB) == 0) ::unlink(name.c_str());
+  struct stat info {};
+  if (left.is_open() && ::fstat(descriptor(left), &info) == 0 && S_ISREG(info.st_mode) &&
+      ::flock(descriptor(left), LOCK_EX | LOCK_NB) == 0)
+    ::unlink(name.c_str());
 }
 
 bool append(const std::string& path, std::string_view text) {
-  const File file(::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666));
+  const NoFileSizeSignal no_signal;
+  constexpr int kFlags = O_WRONLY | O_APPEND | O_CLOEXEC;
+  File file(::open(path.c_str(), kFlags));
+  const bool is_missing = !file.is_open() && errno == ENOENT;
+  if (is_missing) file = File(::open(path.c_str(), kFlags | O_CREAT, 0666));
   struct stat info {};
   if (!file.is_open() || ::fstat(descriptor(file), &info) != 0) return false;
   if (write_all(descriptor(file), reinterpret_cast<const uint8_t*>(text.data()), text.size()) &&
       flush(file))
     return true;
-  const int number = errno;
-  if (::ftruncate(descriptor(file), info.st_size) == 0) errno = number;
+  const KeptError kept;
+  if (!is_missing) {
+    static_cast<void>(!::ftruncate(descriptor(file), info.st_size));
+  } else if (const CString real = real_path(path)) {  // the path may be a link to the missing file
+    ::unlink(real.get());
+  }
   return false;
 }
 
 // Does not use std::filesystem, whose iterator ends the process if it has no memory for a path.
 bool list(const std::string& folder, std::vector<std::string>& names) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(folder.c_str()), &::closedir);
+  const std::unique_ptr<DIR, Closing> entries(::opendir(folder.c_str()));
   if (entries == nullptr) return false;
   errno = 0;
   while (const dirent* const entry = ::readdir(entries.get())) {

@@ -137,6 +137,12 @@ std::string last_error() {
   return condition.category() == std::generic_category() ? condition.message() : error.message();
 }
 
+File::~File() {
+  const DWORD error = ::GetLastError();
+  close();
+  ::SetLastError(error);
+}
+
 bool File::close() { return !is_open() || ::CloseHandle(reinterpret_cast<HANDLE>(release())) != 0; }
 
 std::string folder_of(const std::string& path) {
@@ -234,16 +240,20 @@ void remove_unless_held(const std::string& name) {
 }
 
 bool append(const std::string& path, std::string_view text) {
-  const File file =
-      open(wide_path(path), GENERIC_WRITE, FILE_SHARE_READ | FILE_SHARE_DELETE, OPEN_ALWAYS);
+  const std::wstring wide = wide_path(path);
+  const bool is_missing = ::GetFileAttributesW(wide.c_str()) == INVALID_FILE_ATTRIBUTES;
+  const File file = open(wide, GENERIC_WRITE, FILE_SHARE_READ | FILE_SHARE_DELETE, OPEN_ALWAYS);
   LARGE_INTEGER size{};
   if (!file.is_open() || ::SetFilePointerEx(handle(file), {}, &size, FILE_END) == 0) return false;
   if (write_all(file, reinterpret_cast<const uint8_t*>(text.data()), text.size()) && flush(file))
     return true;
   const DWORD error = ::GetLastError();
-  if (::SetFilePointerEx(handle(file), size, nullptr, FILE_BEGIN) != 0 &&
-      ::SetEndOfFile(handle(file)) != 0)
-    ::SetLastError(error);
+  if (is_missing) {
+    ::DeleteFileW(wide.c_str());
+  } else if (::SetFilePointerEx(handle(file), size, nullptr, FILE_BEGIN) != 0) {
+    ::SetEndOfFile(handle(file));
+  }
+  ::SetLastError(error);
   return false;
 }
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "framework/core/error.hpp"
+#include "framework/core/system/file.hpp"
 #include "tests/catch.hpp"
 #include "tests/child.hpp"
 #include "tests/temporary_folder.hpp"
@@ -79,6 +80,32 @@ TEST_CASE("a write that fails half way leaves the old file and nothing else", "[
     return "alive";
   });
   CHECK(later.signal == SIGXFSZ);
+}
+
+TEST_CASE("an append that fails half way leaves the file as it was, or missing", "[core][file]") {
+  const TemporaryFolder folder;
+  write_file(folder / "a", "old");
+  std::filesystem::create_symlink("missing", folder / "link");
+  const auto append = [](const std::string& path, const std::string& text) {
+    return in_child([&]() -> std::string {
+      const FileSizeLimit limit(1000);
+      return system::append(path, text) ? "appended" : system::last_error();
+    });
+  };
+  for (const char* const name : {"a", "b", "link"}) {
+    CAPTURE(name);
+    const Child child = append(folder / name, std::string(5000, 'x'));
+    CHECK(child.signal == 0);
+    CHECK(child.text == "File too large");
+  }
+  CHECK(text_of(folder / "a") == "old");
+  CHECK(folder.files() == 2);
+  CHECK(std::filesystem::is_symlink(folder / "link"));
+  for (const char* const name : {"a", "b", "link"})
+    CHECK(append(folder / name, "new").text == "appended");
+  CHECK(text_of(folder / "a") == "oldnew");
+  CHECK(text_of(folder / "b") == "new");
+  CHECK(text_of(folder / "missing") == "new");
 }
 
 TEST_CASE("a temporary name that is taken is not used", "[core][file]") {
@@ -164,9 +191,11 @@ TEST_CASE("the next write removes the temporary files of dead processes", "[core
   for (int number = 1; number <= 64; ++number)
     test::write_bytes(folder / "a.tmp" + std::to_string(::getpid()) + '-' + std::to_string(number),
                       {});
-  // These stay: a symbolic link, temporary files of other targets, and names that write_file()
-  // never uses.
+  // These stay: a symbolic link, a pipe, a folder, temporary files of other targets, and names that
+  // write_file() never uses.
   std::filesystem::create_symlink("nowhere", folder / "a.tmp1-9");
+  REQUIRE(::mkfifo((folder / "a.tmp1-8").c_str(), 0600) == 0);
+  std::filesystem::create_directory(folder / "a.tmp1-6");
   const std::vector<std::string> others = {
       "b.tmp1-1", "a.tmp", "a.tmp1", "a.tmp1-", "a.tmp-1", "a.tmp1-1x", "a.tmp1-1-1", "aa.tmp1-1"};
   for (const std::string& name : others) test::write_bytes(folder / name, {});
@@ -176,7 +205,7 @@ TEST_CASE("the next write removes the temporary files of dead processes", "[core
   REQUIRE(::flock(lock, LOCK_EX) == 0);
   write_file(folder / "a", "text");
   CHECK(text_of(folder / "a") == "text");
-  CHECK(folder.files() == 3 + std::ssize(others));
+  CHECK(folder.files() == 5 + std::ssize(others));
   CHECK(std::filesystem::exists(living));
   ::close(lock);
   check_writable(folder / "a");
