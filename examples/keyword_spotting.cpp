@@ -9,6 +9,7 @@
 #include "examples/data/speech.hpp"
 #include "examples/tiny_networks.hpp"
 #include "framework/core/error.hpp"
+#include "framework/core/path.hpp"
 #include "framework/data/coverage.hpp"
 #include "framework/data/features.hpp"
 #include "framework/io/safetensors.hpp"
@@ -129,13 +130,13 @@ Features part(const TensorFile& file, const std::string& name) {
 /// The features for these flags, read from the cache, or else computed and written to it.
 Parts cached_parts(const SpeechFlags& flags, uint64_t seed) {
   const std::string path = flags.cache + "/features.safetensors";
-  if (std::filesystem::exists(path)) {
+  if (std::filesystem::exists(to_path(path))) {
     const TensorFile file = load_safetensors(path);
     if (file.metadata_at("settings") == flags.settings(seed))
       return {part(file, "training"), part(file, "test")};
   }
   std::cout << "speaking the words into " << flags.words(seed) << '\n' << std::flush;
-  std::filesystem::create_directories(flags.cache);
+  std::filesystem::create_directories(to_path(flags.cache));
   Parts parts = make_parts(flags, seed);
   TensorFile file;
   file.metadata["settings"] = flags.settings(seed);

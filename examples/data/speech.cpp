@@ -16,6 +16,7 @@
 
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
+#include "framework/core/path.hpp"
 
 extern char** environ;
 
@@ -59,7 +60,7 @@ void speak(const std::string& path, const Utterance& utterance, uint64_t seed) {
   const int64_t speed = 120 + random.below(101);  // words per minute
   const int64_t pitch = 25 + random.below(51);    // out of 100
   const std::string half = path + ".part";
-  fs::create_directories(fs::path(path).parent_path());
+  fs::create_directories(to_path(path).parent_path());
   run({"-v",
        accent + '+' + utterance.voice,
        "-s",
@@ -69,7 +70,7 @@ void speak(const std::string& path, const Utterance& utterance, uint64_t seed) {
        "-w",
        half,
        utterance.word});
-  fs::rename(half, path);
+  fs::rename(to_path(half), to_path(path));
 }
 
 /// The samples without the nearly silent parts at the beginning and end.
@@ -116,7 +117,7 @@ void speak(const std::string& folder, std::span<const Utterance> utterances, uin
     try {
       for (size_t i = next++; i < utterances.size(); i = next++) {
         const std::string path = folder + '/' + utterances[i].file();
-        if (!fs::exists(path)) speak(path, utterances[i], seed);
+        if (!fs::exists(to_path(path))) speak(path, utterances[i], seed);
       }
     } catch (...) {
       const std::scoped_lock lock(guard);
