@@ -10,11 +10,15 @@ namespace {
 
 constexpr const char* kLowerBits = "lower_bits";
 
-void check_lowers(const Module& net, const Plugged& plugged) {
+void check_prepared(const Module& net, const Plugged& plugged) {
   if (plugged.empty()) {
     throw GraphError(net.label(),
                      "the network is not prepared: prepare_ptq or prepare_qat comes first");
   }
+}
+
+void check_lowers(const Module& net, const Plugged& plugged) {
+  check_prepared(net, plugged);
   const auto lowers = [](const auto* slot) { return slot->lowers_bits(); };
   const bool any = std::any_of(plugged.weights.begin(), plugged.weights.end(), lowers) ||
                    std::any_of(plugged.activations.begin(), plugged.activations.end(), lowers);
@@ -24,6 +28,28 @@ void check_lowers(const Module& net, const Plugged& plugged) {
                      "parameters are given: set them in the QConfig, such as "
                      "config.model.weight.first_bits = 8");
   }
+}
+
+/// By how many bits the slots fall at most.
+struct Falls {
+  int64_t all = 0;   ///< from their first bits
+  int64_t left = 0;  ///< from those that they have
+};
+
+Falls falls_of(const Plugged& plugged) {
+  Falls falls;
+  const auto add = [&](int first, int now, int last) {
+    falls.all = std::max<int64_t>(falls.all, first - last);
+    falls.left = std::max<int64_t>(falls.left, now - last);
+  };
+  for (const WeightQuantizer* slot : plugged.weights) {
+    if (slot->lowers_bits()) add(slot->config().first_bits, slot->bits(), slot->config().bits);
+  }
+  for (const FakeQuantize* slot : plugged.activations) {
+    if (slot->lowers_bits())
+      add(slot->config().first_bits, slot->code_type().bits, slot->config().type.bits);
+  }
+  return falls;
 }
 
 }  // namespace
@@ -39,8 +65,17 @@ void lower_bits(Module& net, int64_t by) {
 
 std::function<void(int64_t)> gradual_bits(Module& net, int64_t epochs) {
   if (epochs < 1) throw DataError("gradual_bits", "epochs is ", epochs, ", expected at least 1");
-  check_lowers(net, Plugged(net));
-  return [&net, epochs](int64_t epoch) { lower_bits(net, epoch / epochs); };
+  const Plugged plugged(net);
+  check_lowers(net, plugged);
+  const Falls falls = falls_of(plugged);
+  const int64_t fallen = falls.all - falls.left;
+  return [&net, epochs, fallen](int64_t epoch) { lower_bits(net, fallen + epoch / epochs); };
+}
+
+int64_t bits_to_fall(Module& net) {
+  const Plugged plugged(net);
+  check_prepared(net, plugged);
+  return falls_of(plugged).left;
 }
 
 }  // namespace quantrain::quant

@@ -18,10 +18,16 @@ namespace quantrain::quant {
 void lower_bits(Module& net, int64_t by);
 
 /// For FitOptions::begin_epoch: lowers the bits by one before every `epochs`-th epoch, so that the
-/// last bits are reached after epochs * (first_bits - bits) epochs.
+/// last bits are reached after epochs * (first_bits - bits) epochs. Of a network whose bits fell
+/// before this call, they fall on from there.
 ///   fit(net, optimizer, loader, loss, {.epochs = 12, .begin_epoch = quant::gradual_bits(net, 2)});
 /// The network must outlive the result.
 /// Throws: as lower_bits(); DataError if epochs is below 1.
 std::function<void(int64_t epoch)> gradual_bits(Module& net, int64_t epochs = 1);
+
+/// How many bits are still to fall, of the slot that is farthest from its configured bits; 0 if no
+/// slot has first_bits that can fall. gradual_bits() takes this many steps.
+/// Throws: GraphError if the network is not prepared.
+int64_t bits_to_fall(Module& net);
 
 }  // namespace quantrain::quant

@@ -249,6 +249,28 @@ TEST_CASE("bits of a frozen network do not fall", "[quant][methods]") {
   CHECK(bits_of(net, images) == std::vector<int>{6, 4});
 }
 
+TEST_CASE("bits fall on from those that a network has", "[quant][methods]") {
+  const Tensor images = random_images({6, 8, 8, 1}, 2);
+  Sequential net = test::conv_net();
+  QUANTRAIN_CHECK_ERROR(bits_to_fall(net), GraphError, "the network is not prepared");
+  prepare_qat(net, images, gradual(Estimator::kClamped));
+  calibrate(net, images);
+  CHECK(bits_to_fall(net) == 6);  // 8 -> 2; 6 -> 3 are fewer
+  lower_bits(net, 4);
+  CHECK(bits_to_fall(net) == 2);
+  const auto begin_epoch = gradual_bits(net, 3);
+  begin_epoch(0);
+  CHECK(bits_of(net, images) == std::vector<int>{4, 3});
+  begin_epoch(3);
+  CHECK(bits_of(net, images) == std::vector<int>{3, 3});
+  begin_epoch(6);
+  CHECK(bits_of(net, images) == std::vector<int>{2, 3});
+  CHECK(bits_to_fall(net) == 0);
+  Sequential plain = test::conv_net();
+  prepare_qat(plain, images, QConfig::int8());
+  CHECK(bits_to_fall(plain) == 0);
+}
+
 TEST_CASE("first bits that nothing lowers are refused or shown", "[quant][methods]") {
   const Tensor images = random_images({6, 8, 8, 1}, 2);
   const QConfig config = gradual(Estimator::kClamped);
