@@ -213,6 +213,7 @@ Data read_data(const DataFlags& flags,
                     model.inputs(),
                     " inputs; data are read for networks with one input: use the library's calls");
   Data data = read_files(flags, model);
+  if (flags.target.empty() && !data.has_targets()) data.target_is_input = model.gives_input;
   fit_shape(flags, model, data);
   match_classes(model, classes, data);
   check_labels(model, data);

@@ -134,7 +134,8 @@ struct Parts {
 /// with hold_out, nine and one of ten. Both get the first one's meaning.
 Parts read_parts(const DataFlags& flags, const TestFlags& test, const Model& model, bool hold_out);
 
-/// Writes into a network of floats what its data mean: range, normalization, columns, classes.
+/// Writes into a network of floats what its data mean: range, normalization, columns, classes, and
+/// whether its target is its input.
 void describe(Model& model, const Samples& samples);
 
 /// Accuracy or errors of a model on data with labels or targets. A prepared network computes as

@@ -41,6 +41,10 @@ struct ModelFlags {
   void declare_path(CLI::App& line, const char* name);
 };
 
+/// What the metadata of an autoencoder say, as describe() writes them.
+inline constexpr const char* kTarget = "target";
+inline constexpr const char* kInputTarget = "input";
+
 /// What the codes of an input mean: real values z, or, with features, (x - offset) / scale.
 struct Meaning {
   QParams params;
@@ -62,6 +66,7 @@ struct Model {
   /// Of an .onnx file that quantizes its input to int8, and of what is made from it: our codes are
   /// larger than the file's by this.
   std::optional<int32_t> int8_offset{};
+  bool gives_input = false;               ///< an autoencoder: it was made with --target input
   std::unique_ptr<Network> network{};     ///< of kFloat and kPrepared
   std::optional<IntegerModel> integer{};  ///< of kInteger
 

@@ -200,8 +200,10 @@ Model open_file(const ModelFlags& flags, std::optional<onnx::Model> file) {
 
 Model opened(const ModelFlags& flags, std::optional<onnx::Model> file) {
   Model model = open_file(flags, std::move(file));
-  model.int8_offset =
-      int8_offset(model.integer ? model.integer->metadata() : model.network->metadata());
+  const auto& metadata = model.integer ? model.integer->metadata() : model.network->metadata();
+  model.int8_offset = int8_offset(metadata);
+  const auto target = metadata.find(kTarget);
+  model.gives_input = target != metadata.end() && target->second == kInputTarget;
   return model;
 }
 

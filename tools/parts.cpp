@@ -61,6 +61,7 @@ void describe(Model& model, const Samples& samples) {
   model.network->describe_inputs(std::move(inputs));
   if (model.network->classes().empty() && !samples.data->classes.empty())
     model.network->set_classes(samples.data->classes);
+  if (samples.data->target_is_input) model.network->metadata()[kTarget] = kInputTarget;
 }
 
 void add_input(const Samples& samples, Report& report) {

@@ -224,6 +224,16 @@ TEST_CASE("an autoencoder is judged by its own input, and numbers by columns", "
   CHECK_THAT(result.at("mse_integer").get<double>(),
              Catch::Matchers::WithinRel(result.at("mse_float").get<double>(), 0.05));
   runs("finetune " + both + " --steps 2", 0);
+  // What is made of it knows that its target is its input: run shows the error, and no classes.
+  runs("quantize " + both + " --network auto.net", 0);
+  for (const std::string model : {"auto.safetensors", "auto.net"}) {
+    const Json report = json_of("run " + model + " --data rows.npy");
+    CHECK(report.at("mse") == result.at("mse_integer"));
+    CHECK(report.at("results_left_out") == "a sample has 24 results: --output FILE writes them");
+  }
+  CHECK_FALSE(
+      json_of("run " + test::kExports + "autoencoder.onnx --data rows.npy").contains("mse"));
+  CHECK(json_of("run auto.safetensors --data rows.npy --as classes").at("results").size() == 24);
   // The integers' target is what the network sees, too.
   const Json normalized = json_of("quantize " + both + " --mean 0.5 --deviation 0.25");
   CHECK_THAT(normalized.at("mse_integer").get<double>(),
