@@ -11,6 +11,8 @@
 #include "layers/network/copy_network.hpp"
 #include "layers/training/fit.hpp"
 #include "quant/lowering/convert.hpp"
+#include "quant/methods/gradual_bits.hpp"
+#include "quant/methods/oscillation.hpp"
 #include "quant/prepare/prepare.hpp"
 #include "quant/prepare/scopes.hpp"
 #include "tools/command.hpp"
@@ -39,6 +41,7 @@ struct FinetuneOptions {
   std::string checkpoint;
   int64_t every = 0;
   bool resume = false;
+  bool freezes = false;
   std::string log;
   std::string page;
   ResultFlags results;
@@ -57,8 +60,8 @@ std::string description(const FinetuneOptions& options, const quant::QConfig& co
        << options.data.range << " --mean " << options.data.mean << " --deviation "
        << options.data.deviation << " --samples " << options.data.samples << " --epochs "
        << options.epochs << " --steps " << options.steps << " --batch " << options.batch << " --lr "
-       << options.rate << " --seed " << options.seed << " --frozen-epochs " << options.frozen << ' '
-       << config.to_json();
+       << options.rate << " --seed " << options.seed << " --frozen-epochs " << options.frozen
+       << (options.freezes ? " --freeze-oscillating 1 " : " ") << config.to_json();
   return std::move(text).str();
 }
 
@@ -87,17 +90,64 @@ Network network_to_train(const FinetuneOptions& options,
   return net;
 }
 
+DataLoader training_loader(const FinetuneOptions& options, const Parts& parts) {
+  return parts.training.loader(Form::kCodes,
+                               parts.training_rows,
+                               {.batch = options.batch,
+                                .shuffle = true,
+                                .seed = static_cast<uint64_t>(options.seed),
+                                .merge_last = true});
+}
+
+/// What happens to the network between steps.
+struct Methods {
+  std::function<void(int64_t epoch)> lower{};  ///< bits that fall; empty: none do
+  int64_t last_bits = 0;                       ///< the first epoch with the last bits
+  std::optional<quant::OscillationFreezing> freezing{};
+};
+
+/// First bits fall by one at a time, spread over the first half of the epochs in which ranges move.
+/// At least one of these has the last bits.
+void add_falling_bits(const FinetuneOptions& options,
+                      int64_t batches,
+                      Network& net,
+                      Methods& methods) {
+  const int64_t bits = quant::bits_to_fall(net);
+  if (bits == 0) return;
+  const int64_t needed = bits + 1;
+  const int64_t moving = options.epochs - options.frozen;
+  if (moving < needed)
+    throw WrongCall("--epochs",
+                    options.epochs,
+                    " are too few: bits fall by ",
+                    bits,
+                    ", one after each pass, which needs at least ",
+                    needed + options.frozen,
+                    options.frozen > 0 ? " with these --frozen-epochs" : "");
+  if (options.steps > 0 && options.steps < needed * batches)
+    throw WrongCall("--steps",
+                    options.steps,
+                    " are too few: bits fall by ",
+                    bits,
+                    ", one after each pass of ",
+                    batches,
+                    " steps, which needs at least ",
+                    needed * batches);
+  Network trial = copy(net);
+  quant::lower_bits(trial, kMostBits);  // throws if a slot is frozen
+  const int64_t passes = options.steps > 0 ? std::min(moving, options.steps / batches) : moving;
+  const int64_t apart = std::max<int64_t>(1, passes / 2 / bits);
+  methods.lower = quant::gradual_bits(net, apart);
+  methods.last_bits = bits * apart;
+}
+
 FitResult train(const FinetuneOptions& options,
                 const quant::QConfig& config,
                 const Parts& parts,
+                const Methods& methods,
                 Model& prepared) {
   Network& net = *prepared.network;
-  DataLoader loader = parts.training.loader(Form::kCodes,
-                                            parts.training_rows,
-                                            {.batch = options.batch,
-                                             .shuffle = true,
-                                             .seed = static_cast<uint64_t>(options.seed),
-                                             .merge_last = true});
+  DataLoader loader = training_loader(options, parts);
   const auto rate = static_cast<float>(options.rate);
   Adam optimizer(net.parameters(), {.learning_rate = rate});
   const bool has_labels = !parts.training.data->labels.empty();
@@ -110,6 +160,7 @@ FitResult train(const FinetuneOptions& options,
   fitting.schedule =
       cosine_schedule(rate, {.steps = options.steps > 0 ? std::min(options.steps, all) : all});
   fitting.begin_epoch = [&](int64_t epoch) {
+    if (methods.lower) methods.lower(epoch);
     if (epoch >= options.epochs - options.frozen) quant::freeze(net);
   };
   fitting.evaluate = [&] {
@@ -120,6 +171,11 @@ FitResult train(const FinetuneOptions& options,
                          .every = options.every,
                          .resume = options.resume,
                          .configuration = description(options, config)};
+  if (methods.freezing) {
+    quant::OscillationFreezing freezing = *methods.freezing;
+    fitting.after_step = freezing.after_step();
+    fitting.also = freezing.state();
+  }
   fitting.label = options.common.json ? "" : "finetune";
   fitting.log = options.log;
   fitting.page = options.page;
@@ -163,9 +219,14 @@ void finetune_model(const FinetuneOptions& options) {
       std::make_unique<Network>(network_to_train(options, config, model, parts.training));
   if (options.budget.given()) {
     Network trial = prepared_copy(model, config);
+    if (quant::bits_to_fall(trial) > 0) quant::lower_bits(trial, kMostBits);
     const DeviceSize size = device_size(quant::convert(trial, examples_of(model)));
     options.budget.check(size.ram, size.flash);
   }
+
+  Methods methods;
+  add_falling_bits(options, training_loader(options, parts).batches(), *prepared.network, methods);
+  if (options.freezes) methods.freezing.emplace(*prepared.network);
 
   Report report;
   report.fact("model", model.description());
@@ -177,10 +238,12 @@ void finetune_model(const FinetuneOptions& options) {
   };
   add_metrics(evaluate_model(model, judge(model)), "before", report);
   report.print_warnings();
-  const FitResult result = train(options, config, parts, prepared);
+  const FitResult result = train(options, config, parts, methods, prepared);
   report.fact("epochs", std::ssize(result.epochs));
   report.fact("steps", result.steps);
   if (!result.epochs.empty()) report.fact("loss", Rounded{result.epochs.back().loss, 4});
+  if (methods.lower) report.fact("last_bits_from_epoch", methods.last_bits + 1);
+  if (methods.freezing) report.fact("frozen_weights", methods.freezing->frozen());
   if (result.already_finished) report.note("This run had ended before: nothing was trained.");
   Model integers{.path = model.path, .kind = Model::Kind::kInteger};
   integers.integer = integers_of(prepared);
@@ -204,6 +267,9 @@ Run finetune(CLI::App& line) {
   flag(line, "--lr", options->rate, "learning rate of Adam at the start (default 0.0005)");
   flag(line, "--seed", options->seed, 0, kMostCount, "of the samples' order (default 0)");
   flag(line, "--frozen-epochs", options->frozen, 0, kMostCount, "ranges stay in the last N passes");
+  line.add_flag("--freeze-oscillating",
+                options->freezes,
+                "freeze weights that jump to and fro between two codes; needs learned scales");
   flag(line, "--checkpoint", options->checkpoint, "FOLDER", "keep checkpoints there");
   flag(
       line, "--checkpoint-every", options->every, 1, kMostCount, "a checkpoint every N steps, too");

@@ -44,6 +44,16 @@ std::string before_the_end(const std::string& path) {
   return names;
 }
 
+quant::QConfig without_first_bits(quant::QConfig config) {
+  const auto clear = [](quant::LayerConfig& layer) {
+    layer.weight.first_bits = layer.activation.first_bits = 0;
+  };
+  clear(config.model);
+  for (auto& [type, layer] : config.types) clear(layer);
+  for (auto& [path, layer] : config.layers) clear(layer);
+  return config;
+}
+
 /// Random codes of an input with these parameters.
 void fill_random(std::span<uint8_t> codes, const QParams& params, Random& random) {
   const int64_t levels = params.type.bits == 1 ? 2 : 256;
@@ -181,7 +191,7 @@ void prepare(Network& net, const Model& model, const quant::QConfig& config, boo
 Network prepared_copy(const Model& model, const quant::QConfig& config) {
   Network net = copy(*model.network);
   const bool is_float = model.kind == Model::Kind::kFloat;
-  if (is_float) prepare(net, model, config, false);
+  if (is_float) prepare(net, model, without_first_bits(config), false);
   if (is_float || model.needs_data) quant::calibrate(net, examples_of(model, Examples::kRandom));
   return net;
 }

@@ -127,7 +127,7 @@ void prepare(Network& net, const Model& model, const quant::QConfig& config, boo
 
 /// An independent copy of a network of floats, prepared by this configuration, or of a prepared
 /// one; calibrated with random values, if it has no ranges yet: what of a deployed network depends
-/// on shapes and bits only.
+/// on shapes and bits only. Without first_bits, which fall while training.
 /// Throws: what prepare_ptq() throws.
 Network prepared_copy(const Model& model, const quant::QConfig& config);
 

@@ -137,6 +137,12 @@ constexpr Phrase kPhrases[] = {
     {"; to continue from the checkpoint before it, set skip_damaged or remove the file",
      "; to go on from the checkpoint before it, remove the file"},
 
+    {"first_bits are for training: leave them out, or use prepare_qat",
+     "first_bits are for training: leave them out, or use quantrain finetune"},
+    {": lower its bits before freeze(), or leave them", ", so that they cannot fall any more"},
+    {": set weight.estimator = Estimator::kLearned",
+     ": learn scales, by --learned or the file of --config"},
+
     // Files.
     {": a program's own needs register_layer or register_operation first",
      ": it belongs to another program; export the network there, or its integer model"},

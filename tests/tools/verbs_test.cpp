@@ -349,25 +349,6 @@ TEST_CASE("a network of floats is the same after a way through ONNX", "[tools]")
              test::ContainsSubstring("expected a network of floats"));
 }
 
-TEST_CASE("finetune learns, goes on from a checkpoint, and writes log and curves", "[tools]") {
-  const std::string call =
-      "finetune float.safetensors --data big/idx --bits 4 --epochs 2 --batch 8 --lr 0.003 ";
-  runs(call + "--checkpoint one --log one.jsonl --page one.html --output one.safetensors", 0);
-  CHECK(test::text_of(bench().at("one.jsonl")).find("\"epoch\"") != std::string::npos);
-  CHECK(test::text_of(bench().at("one.html")).find("<svg") != std::string::npos);
-  const Json info = json_of("info one.safetensors");
-  bool has_four = false;
-  for (const Json& layer : info.at("layers")) has_four = has_four || layer.at("weight_bits") == 4;
-  CHECK(has_four);
-  // Flags that are not given leave no trace: checkpoints of before they existed go on.
-  for (const auto& entry : std::filesystem::directory_iterator(bench().at("one")))
-    CHECK(test::text_of(entry.path().string()).find("--onnx-anew") == std::string::npos);
-  // The same call again, from its checkpoints, gives the same file.
-  runs(call + "--checkpoint one --resume --output two.safetensors", 0);
-  CHECK(test::read_bytes(bench().at("one.safetensors")) ==
-        test::read_bytes(bench().at("two.safetensors")));
-}
-
 TEST_CASE("help, completions and the manual page name every verb and flag", "[tools]") {
   const std::string help = runs("--help", 0).out;
   const std::string man = runs("man", 0).out;
