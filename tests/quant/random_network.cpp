@@ -131,7 +131,7 @@ std::vector<Tensor> batches_of(int64_t n, const std::vector<Shape>& samples, uin
 
 class Composer {
  public:
-  explicit Composer(uint64_t seed) : random_(seed, 77), more_(seed, 78) {}
+  explicit Composer(uint64_t seed) : random_(seed, 77), more_(seed, 78), methods_(seed, 79) {}
 
   RandomNetwork compose() {
     RandomNetwork result;
@@ -505,17 +505,48 @@ class Composer {
     if (random_.below(4) == 0) config.model.weight.estimator = Estimator::kLearned;
     if (random_.below(4) == 0) config.model.activation.estimator = Estimator::kLearned;
     if (random_.below(4) == 0) config.output_bits = 8;
-    text_ << " w" << weight_bits << "a" << activation_bits
+    set_methods(config.model.weight, config.model.activation);
+    text_ << " w" << config.model.weight.bits << "a" << config.model.activation.bits
           << (config.model.activation.is_signed ? "s" : "u")
           << (config.model.weight.per_channel ? " per channel" : "") << " out"
           << config.output_bits;
+    if (config.model.weight.function) text_ << " " << kind(*config.model.weight.function);
+    if (config.model.weight.power_of_two) text_ << " powers of two";
     return config;
+  }
+
+  auto any_of(const auto& list) {
+    return list.at(static_cast<size_t>(methods_.below(static_cast<int64_t>(list.size()))));
+  }
+
+  /// Weights and activations of 1 bit, and methods while training, where they fit.
+  void set_methods(WeightConfig& weight, ActivationConfig& activation) {
+    if (methods_.below(6) == 0) {
+      weight.bits = 1;
+      weight.narrow = true;
+    }
+    if (methods_.below(6) == 0) {
+      activation.bits = 1;
+      activation.is_signed = false;
+    }
+    if (methods_.below(2) == 0) {
+      weight.function = any_of(weight_functions());
+      if (!fault(weight).empty()) weight.function.reset();
+    }
+    weight.power_of_two = methods_.below(6) == 0;
+    activation.power_of_two = methods_.below(6) == 0;
+    const Estimator estimator = any_of(kEstimatorKinds).estimator;
+    const LearnedRange* const learned = learned_range(estimator);
+    const QType type{activation.bits, activation.is_signed, false};
+    if (learned != nullptr && learned->fault(type, activation.scheme).empty())
+      activation.estimator = estimator;
   }
 
   Random random_;
   // For kinds of layers that this file gained later. A second source of random numbers leaves the
   // rest of each seed's network as it was.
   Random more_;
+  Random methods_;
   int64_t h_ = 1, w_ = 1, c_ = 1;
   std::ostringstream text_;
 };
