@@ -88,13 +88,13 @@ Training training_for(const TableNetwork& network, Training training) {
   return training;
 }
 
-/// What decides a result. Of QAT's epochs only where there is QAT.
+/// What decides a result. Of QAT's epochs and learning rate only where there is QAT.
 Json settings_of(const Images& images,
                  const TableNetwork& network,
                  const Training& training,
                  uint64_t seed,
-                 const char* way,
-                 const char* width) {
+                 std::string_view way,
+                 const Width* width) {
   Json settings{{"data", images.name},
                 {"network", network.name},
                 {"epochs", training.epochs},
@@ -102,8 +102,11 @@ Json settings_of(const Images& images,
                 {"limit", training.limit},
                 {"seed", seed},
                 {"way", way},
-                {"width", width}};
-  if (settings["way"] == "qat") settings["qat_epochs"] = training.qat_epochs;
+                {"width", width == nullptr ? "" : width->name}};
+  if (way == "qat") {
+    settings["qat_epochs"] = training.qat_epochs;
+    settings["learning_rate"] = width->learning_rate;
+  }
   return settings;
 }
 
@@ -199,14 +202,14 @@ class Table {
           {.epochs = training.epochs, .learning_rate = examples::Flags{}.learning_rate});
       return *trained;
     };
-    const Json of_float = settings_of(images, network, training, seed, "float", "");
+    const Json of_float = settings_of(images, network, training, seed, "float", nullptr);
     if (results_.find(of_float) == nullptr)
       results_.add(of_float, {{"accuracy", examples::accuracy(start(), images.test)}});
     for (const Width& width : kWidths) {
       if (!wanted(width)) continue;
       for (const Way& way : kWays) {
         if (!exists(way, width)) continue;
-        const Json settings = settings_of(images, network, training, seed, way.key, width.name);
+        const Json settings = settings_of(images, network, training, seed, way.key, &width);
         if (results_.find(settings) != nullptr) continue;
         results_.add(settings, measure(network, start(), images, training, seed, way.key, width));
       }
@@ -222,7 +225,7 @@ class Table {
   std::vector<double> values(const Images& images,
                              const TableNetwork& network,
                              const char* way,
-                             const char* width,
+                             const Width* width,
                              const char* what) const {
     std::vector<double> values;
     for (const uint64_t seed : options_.seeds) {
@@ -237,7 +240,7 @@ class Table {
   std::string accuracy(const Images& images,
                        const TableNetwork& network,
                        const char* way,
-                       const char* width) const {
+                       const Width* width) const {
     const std::vector<double> all = values(images, network, way, width, "accuracy");
     if (all.empty()) return "-";
     const Statistics s = statistics(all);
@@ -249,7 +252,7 @@ class Table {
   /// Of the network after QAT, or after quantization if there is none.
   std::string number(const Images& images,
                      const TableNetwork& network,
-                     const char* width,
+                     const Width* width,
                      const char* what,
                      const char* format) const {
     std::vector<double> all = values(images, network, "qat", width, what);
@@ -263,17 +266,17 @@ class Table {
   void print(const Images& images, const TableNetwork& network) const {
     std::printf("\n### %s\n\nFloat: %s.\n\n",
                 network.name.c_str(),
-                accuracy(images, network, "float", "").c_str());
+                accuracy(images, network, "float", nullptr).c_str());
     std::printf("| bits | PTQ | PTQ, improved | QAT | bytes | RAM | us |\n");
     std::printf("|---|---|---|---|---|---|---|\n");
     for (const Width& width : kWidths) {
       std::printf("| %s |", width.name);
       for (const Way& way : kWays)
-        std::printf(" %s |", accuracy(images, network, way.key, width.name).c_str());
+        std::printf(" %s |", accuracy(images, network, way.key, &width).c_str());
       std::printf(" %s | %s | %s |\n",
-                  number(images, network, width.name, "bytes", "%.0f").c_str(),
-                  number(images, network, width.name, "ram", "%.0f").c_str(),
-                  number(images, network, width.name, "microseconds", "%.1f").c_str());
+                  number(images, network, &width, "bytes", "%.0f").c_str(),
+                  number(images, network, &width, "ram", "%.0f").c_str(),
+                  number(images, network, &width, "microseconds", "%.1f").c_str());
     }
   }
 
