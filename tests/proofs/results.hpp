@@ -20,6 +20,8 @@ class Results {
   /// Null if there is no result for these settings.
   const Json* find(const Json& settings) const;
 
+  const std::vector<Json>& all() const { return results_; }
+
   /// Prints the result, and appends it to the file.
   /// Throws: DataError if the file cannot be written.
   void add(const Json& settings, const Json& measured);
