@@ -15,11 +15,19 @@ Survey::Survey(Module& net,
                const QConfig& config)
     : net_(net), graph_(graph), inputs_(inputs), config_(config) {
   for (const NamedModule& entry : net.named_modules()) modules_.emplace(entry.name, entry.module);
+  std::map<std::string_view, int> waiting;
   for (const GraphNode& node : graph.nodes()) {
-    // Views do not count: a layer may reshape the inputs and the output of its operation.
-    if (!node.node->traits().is_view) ++runs_[node.scope()];
+    const QuantizationTraits traits = node.node->traits();
     ++runs_of_type_[{node.scope(), node.type()}];
+    // Views do not count: a layer may reshape the inputs and the output of its operation. Nor do
+    // operations that pass on the input's range to the layer's own, such as the padding of a pool.
+    if (traits.is_view) continue;
+    const bool passes =
+        !traits.closes_range && !traits.is_activation && !traits.is_batch_norm && traits.weight < 0;
+    if (traits.closes_range) waiting[node.scope()] = 0;
+    ++(passes ? waiting : runs_)[node.scope()];
   }
+  for (const auto& [scope, runs] : waiting) runs_[scope] += runs;
   depends_.assign(graph.nodes().size(), false);
   for (const Tensor& input : inputs) {
     const std::vector<bool> on_input = graph.dependents(input);

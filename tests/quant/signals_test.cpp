@@ -48,6 +48,17 @@ TEST_CASE("a network for signals converts to integers that equal the simulation"
   check_on_every_isa(net, convert(net, example), example, random_images({40, 40, 3}, 9));
 }
 
+TEST_CASE("an average pool that pads by an operation of its own converts", "[quant][signals]") {
+  const PoolingOptions beyond{
+      .stride = 2, .padding = 1, .ceil_mode = true, .count_include_pad = true};
+  const Tensor example = random_images({2, 8, 8, 3}, 1);
+  Sequential net{
+      Conv2d{3, 12, {.kernel = 3}}, ReLU{}, AvgPool2d{3, beyond}, Flatten{}, Linear{192, 4}};
+  prepare_qat(net, example, QConfig::int4());
+  train_a_little(net, {6, 8, 8, 3}, 4);
+  check_on_every_isa(net, convert(net, example), example, random_images({40, 8, 8, 3}, 9));
+}
+
 TEST_CASE("the plan of a network for signals names its layers and what folds into them",
           "[quant][signals]") {
   const Tensor example = random_images({2, 40, 3}, 1);
