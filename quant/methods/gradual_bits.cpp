@@ -1,6 +1,7 @@
 #include "quant/methods/gradual_bits.hpp"
 
 #include <algorithm>
+#include <vector>
 
 #include "framework/core/error.hpp"
 #include "quant/prepare/scopes.hpp"
@@ -57,10 +58,10 @@ Falls falls_of(const Plugged& plugged) {
 void lower_bits(Module& net, int64_t by) {
   const Plugged plugged(net);
   check_lowers(net, plugged);
-  for (const WeightQuantizer* slot : plugged.weights) slot->lowered_bits(by);  // throws if frozen
-  for (const FakeQuantize* slot : plugged.activations) slot->lowered_bits(by);
-  for (WeightQuantizer* slot : plugged.weights) slot->lower_bits(by);
-  for (FakeQuantize* slot : plugged.activations) slot->lower_bits(by);
+  std::vector<std::function<void()>> prepared;
+  for (WeightQuantizer* slot : plugged.weights) prepared.push_back(slot->prepared_lower_bits(by));
+  for (FakeQuantize* slot : plugged.activations) prepared.push_back(slot->prepared_lower_bits(by));
+  for (const std::function<void()>& lower : prepared) lower();
 }
 
 std::function<void(int64_t)> gradual_bits(Module& net, int64_t epochs) {

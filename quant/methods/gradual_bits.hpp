@@ -13,8 +13,9 @@ namespace quantrain::quant {
 /// bits that it has: plan() shows them as "8 -> 4" if they can still fall from 8 to 4.
 /// EarlyStopping::restore_best restores the bits of the best epoch, too; switch it off while bits
 /// fall.   docs/quantization.md (30)
-/// Throws: GraphError if the network is not prepared; QuantError, and changes nothing, if nothing in
-/// it has first_bits that can fall, or naming a frozen slot whose bits would.
+/// Throws: GraphError if the network is not prepared; QuantError if nothing in it has first_bits
+/// that can fall, or naming a frozen slot whose bits would; DataError naming activations whose
+/// learned range is not finite. On an error, nothing changes.
 void lower_bits(Module& net, int64_t by);
 
 /// For FitOptions::begin_epoch: lowers the bits by one before every `epochs`-th epoch, so that the

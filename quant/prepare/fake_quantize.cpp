@@ -166,16 +166,15 @@ Learning FakeQuantize::learning(const QParams& params) const {
   return all;
 }
 
-int FakeQuantize::lowered_bits(int64_t by) const {
-  return lowers_bits() ? bits_->lowered(by, is_saved_frozen(), place(type())) : code_type().bits;
-}
+void FakeQuantize::lower_bits(int64_t by) { prepared_lower_bits(by)(); }
 
-void FakeQuantize::lower_bits(int64_t by) {
+std::function<void()> FakeQuantize::prepared_lower_bits(int64_t by) {
   const DefaultRounding rounding;
-  const int bits = lowered_bits(by);
+  if (!lowers_bits()) return [] {};
+  const int bits = bits_->lowered(by, is_saved_frozen(), place(type()));
   const QType before = code_type();
-  if (bits == before.bits) return;
-  if (!is_initialized()) return bits_->set(bits);
+  if (bits == before.bits) return [] {};
+  if (!is_initialized()) return [this, bits] { bits_->set(bits); };
   const QType now{bits, before.is_signed, before.narrow};
   // From the stored scales: a power of two would be rounded up again with every bit.
   QParams old{before, config_.axis, {}, {}};
@@ -192,8 +191,11 @@ void FakeQuantize::lower_bits(int64_t by) {
     const double scale = static_cast<double>(old.scale[c]) * learned_scale_factor(before, now);
     after.scale[c] = static_cast<float>(scale);
   }
-  bits_->set(bits);
-  store(Numbers(after), kChosen);
+  return [this, bits, numbers = Numbers(after)] {
+    const DefaultRounding in_call;
+    bits_->set(bits);
+    store(numbers, kChosen);
+  };
 }
 
 // Allocates nothing, except if the zero points are out of range.

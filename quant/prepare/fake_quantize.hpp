@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -110,8 +111,10 @@ class FakeQuantize : public Module, public Phased {
   /// Throws: QuantError if the bits would fall and the slot is frozen; DataError if a scale is not
   /// finite. On an error, nothing changes.
   void lower_bits(int64_t by);
-  /// The bits after lower_bits(by). Throws: QuantError as lower_bits().
-  int lowered_bits(int64_t by) const;
+  /// Computes what lower_bits(by) sets. The result sets it, and cannot fail, so that all slots of a
+  /// network change or none. Call it before anything else changes.
+  /// Throws: as lower_bits().
+  std::function<void()> prepared_lower_bits(int64_t by);
   int32_t levels() const { return code_type().levels(); }
   /// Lowest and highest code.
   std::pair<int32_t, int32_t> quant_range() const {

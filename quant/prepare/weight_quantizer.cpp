@@ -164,19 +164,21 @@ std::vector<NamedState> WeightQuantizer::pass_state() const {
   return entries;
 }
 
-int WeightQuantizer::lowered_bits(int64_t by) const {
-  return lowers_bits() ? bits_->lowered(by, is_saved_frozen(), place(type())) : bits();
-}
+void WeightQuantizer::lower_bits(int64_t by) { prepared_lower_bits(by)(); }
 
-void WeightQuantizer::lower_bits(int64_t by) {
-  const int fewer = lowered_bits(by);
-  if (fewer == bits()) return;
-  const QType before = empty_params().type;
-  bits_->set(fewer);
-  if (config_.estimator != Estimator::kLearned) return;
-  const double factor = learned_scale_factor(before, empty_params().type);
-  for (int64_t c = 0; c < scale_.elements(); ++c)
-    scale_.mutable_data()[c] = static_cast<float>(static_cast<double>(scale_.data()[c]) * factor);
+std::function<void()> WeightQuantizer::prepared_lower_bits(int64_t by) {
+  if (!lowers_bits()) return [] {};
+  const int fewer = bits_->lowered(by, is_saved_frozen(), place(type()));
+  if (fewer == bits()) return [] {};
+  return [this, fewer] {
+    const DefaultRounding rounding;
+    const QType before = empty_params().type;
+    bits_->set(fewer);
+    if (config_.estimator != Estimator::kLearned) return;
+    const double factor = learned_scale_factor(before, empty_params().type);
+    for (int64_t c = 0; c < scale_.elements(); ++c)
+      scale_.mutable_data()[c] = static_cast<float>(static_cast<double>(scale_.data()[c]) * factor);
+  };
 }
 
 void WeightQuantizer::set_params(const QParams& params) {

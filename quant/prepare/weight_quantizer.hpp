@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -70,8 +71,9 @@ class WeightQuantizer : public WeightSlot, public Phased {
   /// with more than before.   docs/quantization.md (30)
   /// Throws: QuantError, and changes nothing, if the bits would fall and the slot is frozen.
   void lower_bits(int64_t by);
-  /// The bits after lower_bits(by). Throws: as lower_bits().
-  int lowered_bits(int64_t by) const;
+  /// The result does what lower_bits(by) does, and cannot fail.   FakeQuantize::prepared_lower_bits
+  /// Throws: as lower_bits().
+  std::function<void()> prepared_lower_bits(int64_t by);
   /// The layer's own weight and bias.
   const Weights& own() const& { return own_; }
   Weights own() const&& { return own_; }

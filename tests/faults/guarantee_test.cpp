@@ -21,6 +21,7 @@
 #include "layers/pytorch_weights.hpp"
 #include "layers/state.hpp"
 #include "layers/training/epoch_log.hpp"
+#include "quant/methods/gradual_bits.hpp"
 #include "quant/observers/spec.hpp"
 #include "quant/prepare/prepare.hpp"
 #include "quant/prepare/scopes.hpp"
@@ -208,6 +209,39 @@ TEST_CASE("an observer counts a whole batch or nothing", "[faults][serial]") {
                  [&] { quantize.calibrate(y); },
                  [&] { return bytes_of(state(quantize)); }},
                 1);
+}
+
+TEST_CASE("bits fall in all slots or in none", "[faults][serial]") {
+  const OneThread one_thread;
+  const Tensor x = quant::test::random_images({4, 12}, 1);
+  for (const auto estimator : {quant::Estimator::kClamped, quant::Estimator::kLearned}) {
+    manual_seed(1);
+    Sequential net = quant::test::mlp();
+    quant::QConfig config = quant::QConfig::bits(4, 4);
+    config.model.weight.estimator = estimator;
+    config.model.weight.first_bits = 8;
+    config.model.activation.estimator = estimator;
+    config.model.activation.first_bits = 8;
+    quant::prepare_qat(net, x, config);
+    quant::calibrate(net, x);
+    Kept kept(state(net));
+    check_promise(
+        "lower_bits",
+        {[&] { kept.restore(); }, [&] { quant::lower_bits(net, 2); }, [&] { return all_of(net); }},
+        20);
+
+    quant::FakeQuantizeConfig activations = quant::FakeQuantizeConfig::q4();
+    activations.estimator = estimator;
+    activations.first_bits = 8;
+    quant::FakeQuantize slot(activations);
+    slot.calibrate(x);
+    Kept kept_slot(state(slot));
+    check_promise("FakeQuantize::lower_bits",
+                  {[&] { kept_slot.restore(); },
+                   [&] { slot.lower_bits(2); },
+                   [&] { return bytes_of(state(slot)); }},
+                  5);
+  }
 }
 
 TEST_CASE("metrics count a whole batch or nothing", "[faults][serial]") {

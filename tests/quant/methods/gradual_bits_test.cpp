@@ -13,6 +13,7 @@
 #include "quant/prepare/scopes.hpp"
 #include "tests/quant/networks.hpp"
 #include "tests/quant/parity_checks.hpp"
+#include "tests/state_bytes.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/tensors.hpp"
 
@@ -20,6 +21,7 @@ namespace quantrain::quant {
 namespace {
 
 using quantrain::test::Approx;
+using quantrain::test::bytes_of;
 using quantrain::test::values;
 using test::check_parity;
 using test::random_images;
@@ -226,20 +228,14 @@ TEST_CASE("bits of a frozen network do not fall", "[quant][methods]") {
   lower_bits(net, 1);
   freeze(net);
   lower_bits(net, 1);  // nothing would change
-  const std::vector<NamedState> before = [&] {
-    std::vector<NamedState> copies;
-    for (const NamedState& entry : state(net)) copies.push_back(entry.copy());
-    return copies;
-  }();
+  const std::string before = bytes_of(state(net));
   QUANTRAIN_CHECK_ERROR(
       lower_bits(net, 2), QuantError, "is frozen with 7 bits: lower its bits before freeze()");
   // Also if the first slots are not frozen, nothing changes.
   weight_quantizer(net, "0").set_phase(Phase::kTraining);
   QUANTRAIN_CHECK_ERROR(lower_bits(net, 2), QuantError, "is frozen with 7 bits");
   weight_quantizer(net, "0").set_phase(Phase::kFrozen);
-  const std::vector<NamedState> after = state(net);
-  REQUIRE(after.size() == before.size());
-  for (size_t i = 0; i < after.size(); ++i) CHECK(values(after[i]) == values(before[i]));
+  CHECK((bytes_of(state(net)) == before));
   QUANTRAIN_CHECK_ERROR(weight_quantizer(net, "0").lower_bits(2), QuantError, "[0] is frozen");
   QUANTRAIN_CHECK_ERROR(
       output_quantizer(net, "2").lower_bits(2), QuantError, "[2] is frozen with 5 bits");
@@ -269,6 +265,28 @@ TEST_CASE("bits fall on from those that a network has", "[quant][methods]") {
   Sequential plain = test::conv_net();
   prepare_qat(plain, images, QConfig::int8());
   CHECK(bits_to_fall(plain) == 0);
+}
+
+TEST_CASE("bits of a network fall everywhere or nowhere", "[quant][methods]") {
+  manual_seed(1);
+  const Tensor images = random_images({6, 8, 8, 1}, 2);
+  Sequential net = test::conv_net();
+  prepare_qat(net, images, gradual(Estimator::kLearned));
+  test::train_a_little(net, {6, 8, 8, 1}, 1);
+  Tensor scale;  // of activations, which come after all weights
+  for (const NamedState& entry : state(net)) {
+    if (entry.name == "2.output_slot.scale") scale = entry.tensor;
+  }
+  REQUIRE(scale.defined());
+  const float usual = scale.data()[0];
+  scale.mutable_data()[0] = std::nanf("");
+  const std::string before = bytes_of(state(net));
+  QUANTRAIN_CHECK_ERROR(lower_bits(net, 2), DataError, "[2]");
+  CHECK((bytes_of(state(net)) == before));
+  scale.mutable_data()[0] = usual;
+  lower_bits(net, 2);
+  net.eval();
+  CHECK(bits_of(net, images) == std::vector<int>{6, 4});
 }
 
 TEST_CASE("first bits that nothing lowers are refused or shown", "[quant][methods]") {
