@@ -51,7 +51,6 @@ Adam::Adam(const char* name,
 void Adam::update(size_t i, Tensor& parameter, const Tensor& grad) {
   Moments& moments = moments_[i];
   const int64_t steps = std::min(moments.steps.item() + 1, kMostCount);
-  moments.steps.fill(steps);
   const kernels::AdamStep step{.learning_rate = learning_rate(),
                                .beta1 = options_.beta1,
                                .beta2 = options_.beta2,
@@ -63,10 +62,13 @@ void Adam::update(size_t i, Tensor& parameter, const Tensor& grad) {
                                .decoupled = decoupled_};
   update_later(parameter.elements(),
                [step,
+                steps,
+                count = &moments.steps,
                 g = grad.floats(),
                 m = moments.m.mutable_data(),
                 v = moments.v.mutable_data(),
                 w = parameter.mutable_data()](int64_t begin, int64_t end) {
+                 if (begin == 0) count->fill(steps);
                  kernels::adam_f32(end - begin, step, g + begin, m + begin, v + begin, w + begin);
                });
 }

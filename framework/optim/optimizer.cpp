@@ -228,15 +228,19 @@ void Optimizer::step() {
                     "no parameter has a gradient: call backward() on a loss that depends on the "
                     "parameters, before step()");
   }
-  has_stepped_ = true;
   for (State& state : state_) {
     if (trained(state.parameter)) check_loaded(state);
   }
-  later_ = {};  // those of an update() that threw
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    if (!trained(i)) continue;
-    update(i, parameters_[i], parameters_[i].grad());
+  try {
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      if (!trained(i)) continue;
+      update(i, parameters_[i], parameters_[i].grad());
+    }
+  } catch (...) {
+    later_ = {};
+    throw;
   }
+  has_stepped_ = true;
   later_.run(kernels::kStepGrain);
   for (size_t i = 0; i < parameters_.size(); ++i) {
     if (trained(i)) keep_in_domain(i);

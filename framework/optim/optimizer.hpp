@@ -81,7 +81,8 @@ class Optimizer {
   using Part = std::function<void(int64_t begin, int64_t end)>;
   /// For update(): leaves n elements to step(). It calls `part` after the last update(), from
   /// several threads, in one loop over the elements of all parameters. So many small parameters
-  /// cost little more than a large one.
+  /// cost little more than a large one. An update() that changes values in `part` alone lets
+  /// step() change all of them, or none if memory runs out.
   void update_later(int64_t n, Part part);
 
   const std::string& name() const& { return name_; }

@@ -157,9 +157,13 @@ TEST_CASE("an optimizer's step is done fully or not at all, whichever allocation
   const std::string done = everything();
   REQUIRE(before != done);
   restore();
+  CHECK(everything() == before);
+  int calls = 0;
   check_survival(fail_each_allocation(
                      [&] {
                        adam.step();
+                       if (++calls <= 2)
+                         restore();  // no allocation fails in these, nor is one checked
                        return std::string();
                      },
                      [&]() -> std::string {
@@ -167,7 +171,7 @@ TEST_CASE("an optimizer's step is done fully or not at all, whichever allocation
                        restore();
                        return now == before || now == done ? "" : "half of a step was done";
                      }),
-                 0);
+                 10);
 }
 
 TEST_CASE("networks are made, prepared, calibrated and converted with each allocation failing",
@@ -227,7 +231,8 @@ TEST_CASE("states and checkpoints survive each failing allocation", "[faults][se
 TEST_CASE("data are read and batched with each allocation failing", "[faults][serial]") {
   const OneThread one_thread;
   const TemporaryFolder folder;
-  std::string text = "a,b,label\n";
+  // Names that are longer than a std::string holds without memory of its own.
+  std::string text = "temperature of the oil,pressure of the oil,label of the sample\n";
   for (int i = 0; i < 7; ++i) text += std::to_string(i) + ",0.5," + std::to_string(i % 2) + "\n";
   test::write_bytes(folder / "rows.csv",
                     std::span(reinterpret_cast<const uint8_t*>(text.data()), text.size()));
@@ -241,7 +246,7 @@ TEST_CASE("data are read and batched with each allocation failing", "[faults][se
   const Dataset images({6, 2, 2, 1}, std::vector<uint8_t>(24, 7), {0, 1, 0, 1, 0, 1}, 2);
   check_survival(fail_each_allocation([&] {
                    std::string all;
-                   DataLoader loader(images, {.batch = 4, .shuffle = true, .seed = 1});
+                   DataLoader loader(images, {.batch = 2, .shuffle = true, .seed = 1});
                    for (const Batch& batch : loader) all += bytes_of(batch.input);
                    return all;
                  }),
