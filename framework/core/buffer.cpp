@@ -184,6 +184,12 @@ class Pool {
       blocks.pop_back();
       return block;
     }
+    // Those of threads that have ended or rest, so that the pool never keeps more than was in use.
+    if (size <= Shelf::kLargest) {
+      for (Shelf& shelf : shelves_) {
+        if (void* const block = shelf.take(index)) return block;
+      }
+    }
     void* const block = from_system(size);
     ++system_allocations_;
     return block;

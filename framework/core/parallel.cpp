@@ -130,7 +130,7 @@ class Shares {
   int count() const { return count_; }
 
   /// Calls body(block) for the blocks that no other thread has taken, first for those of share
-  /// `own`.
+  /// `own`. If one throws, the threads take no more blocks.
   template <class Body>
   void run(int own, const Body& body) {
     for (int k = 0; k < count_; ++k) {
@@ -138,7 +138,13 @@ class Shares {
       // The first read spares other threads the write to a share that has ended.
       while (share.next.load(std::memory_order_relaxed) < share.end) {
         const int64_t block = share.next.fetch_add(1, std::memory_order_relaxed);
-        if (block < share.end) body(block);
+        if (block >= share.end || has_failed_.load(std::memory_order_relaxed)) break;
+        try {
+          body(block);
+        } catch (...) {
+          has_failed_.store(true, std::memory_order_relaxed);
+          throw;
+        }
       }
     }
   }
@@ -150,6 +156,7 @@ class Shares {
     int64_t end;
   };
   int count_;
+  std::atomic<bool> has_failed_ = false;
   std::unique_ptr<Share[]> many_;
   Share few_[kFew];
   Share* shares_;
