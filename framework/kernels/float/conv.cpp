@@ -235,7 +235,8 @@ void correlate(const Correlation& p, const EpilogueF32& epilogue) {
   };
   // A few tasks of few images would take longer than one: what they read and write moves from core
   // to core, and their tap groups have fewer pixels.
-  if (lines * line_work < kFewTasks * kTaskWork && p.n < 16) return multiply(0, lines);
+  if (lines * line_work < kFewTasks * kTaskWork && p.n < 16 && lines * p.ow <= kImagePixels)
+    return multiply(0, lines);
   // If there are enough images, or only one thread, tasks get whole images, because tap groups then
   // have many pixels. The split changes no bits, because each sum is computed by one task.
   const bool whole = (p.n >= 16 || threads() == 1) && p.oh * p.ow <= kImagePixels;
