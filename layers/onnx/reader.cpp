@@ -8,6 +8,7 @@
 #include "framework/core/error.hpp"
 #include "framework/core/file.hpp"
 #include "framework/core/shape.hpp"
+#include "framework/core/system/file.hpp"
 #include "layers/onnx/elements.hpp"
 #include "layers/onnx/external_data.hpp"
 #include "layers/onnx/message.hpp"
@@ -348,13 +349,6 @@ Bytes Reader::typed_elements(const Message& message, const StoredTensor& tensor)
   return {std::move(owner), view};
 }
 
-/// "folder/" of a path, or "." for a plain name.
-std::string folder_of(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
 }  // namespace
 
 Model read_model(const std::string& path) {
@@ -370,7 +364,7 @@ Model read_model(const std::string& path) {
   if (file.read(*owner) < owner->size())
     throw DataError("onnx", path, ": shrank while it was read");
   const std::span<const uint8_t> view = *owner;
-  return Reader(path, folder_of(path), {std::move(owner), view}).model();
+  return Reader(path, system::folder_of(path), {std::move(owner), view}).model();
 }
 
 Model parse_model(std::span<const uint8_t> bytes, const std::string& path) {

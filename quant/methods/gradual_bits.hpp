@@ -20,7 +20,9 @@ void lower_bits(Module& net, int64_t by);
 
 /// For FitOptions::begin_epoch: lowers the bits by one before every `epochs`-th epoch, so that the
 /// last bits are reached after epochs * (first_bits - bits) epochs. Of a network whose bits fell
-/// before this call, they fall on from there.
+/// before this call, they fall on from there. If fit() resumes, it counts epochs from the first
+/// one: call this on the network as it was when the run began, before a checkpoint is loaded into
+/// it.
 ///   fit(net, optimizer, loader, loss, {.epochs = 12, .begin_epoch = quant::gradual_bits(net, 2)});
 /// The network must outlive the result.
 /// Throws: as lower_bits(); DataError if epochs is below 1.

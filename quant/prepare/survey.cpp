@@ -15,19 +15,12 @@ Survey::Survey(Module& net,
                const QConfig& config)
     : net_(net), graph_(graph), inputs_(inputs), config_(config) {
   for (const NamedModule& entry : net.named_modules()) modules_.emplace(entry.name, entry.module);
-  std::map<std::string_view, int> waiting;
   for (const GraphNode& node : graph.nodes()) {
-    const QuantizationTraits traits = node.node->traits();
-    ++runs_of_type_[{node.scope(), node.type()}];
     // Views do not count: a layer may reshape the inputs and the output of its operation. Nor do
     // operations that pass on the input's range to the layer's own, such as the padding of a pool.
-    if (traits.is_view) continue;
-    const bool passes =
-        !traits.closes_range && !traits.is_activation && !traits.is_batch_norm && traits.weight < 0;
-    if (traits.closes_range) waiting[node.scope()] = 0;
-    ++(passes ? waiting : runs_)[node.scope()];
+    if (!node.node->traits().is_view && !leads_to_own(node)) ++runs_[node.scope()];
+    ++runs_of_type_[{node.scope(), node.type()}];
   }
-  for (const auto& [scope, runs] : waiting) runs_[scope] += runs;
   depends_.assign(graph.nodes().size(), false);
   for (const Tensor& input : inputs) {
     const std::vector<bool> on_input = graph.dependents(input);
@@ -225,6 +218,19 @@ BatchNorm& Survey::batch_norm_of(const GraphNode& node) const {
 
 const GraphNode* Survey::sole_consumer(const GraphNode& node) const {
   return node.consumers.size() == 1 && !is_output(node) ? &graph_.node(node.consumers[0]) : nullptr;
+}
+
+bool Survey::leads_to_own(const GraphNode& node) const {
+  const auto passes = [](const GraphNode& n) {
+    const QuantizationTraits traits = n.node->traits();
+    return !traits.closes_range && !traits.is_activation && !traits.is_batch_norm &&
+           traits.weight < 0;
+  };
+  if (!passes(node)) return false;
+  const GraphNode* next = sole_consumer(node);
+  while (next != nullptr && next->scope() == node.scope() && passes(*next))
+    next = sole_consumer(*next);
+  return next != nullptr && next->scope() == node.scope() && next->node->traits().closes_range;
 }
 
 bool Survey::is_output(const GraphNode& node) const {

@@ -78,6 +78,9 @@ class Survey {
   Module& layer_of(const GraphNode& node) const;
   BatchNorm& batch_norm_of(const GraphNode& node) const;
   const GraphNode* sole_consumer(const GraphNode& node) const;
+  /// Whether only an operation of the same layer that closes a range reads the result, perhaps
+  /// after others that close none.
+  bool leads_to_own(const GraphNode& node) const;
   bool is_output(const GraphNode& node) const;
 
   // Whether only views lie between the node and an output, and nothing else reads the node.
