@@ -270,7 +270,11 @@ class Table {
     if (all.empty()) return "-";
     const Statistics s = statistics(all);
     char text[48];
-    std::snprintf(text, sizeof text, "%.2f ± %.2f", 100.0 * s.mean, 100.0 * s.deviation);
+    if (all.size() == 1) {
+      std::snprintf(text, sizeof text, "%.2f", 100.0 * s.mean);
+    } else {
+      std::snprintf(text, sizeof text, "%.2f ± %.2f", 100.0 * s.mean, 100.0 * s.deviation);
+    }
     return text;
   }
 
@@ -294,6 +298,7 @@ class Table {
     std::printf("| bits | PTQ | PTQ, improved | QAT | bytes | RAM | us |\n");
     std::printf("|---|---|---|---|---|---|---|\n");
     for (const Width& width : kWidths) {
+      if (number(images, network, &width, "bytes") == "-") continue;
       std::printf("| %s |", width.name);
       for (const Way& way : kWays)
         std::printf(" %s |", accuracy(images, network, way.key, &width).c_str());
