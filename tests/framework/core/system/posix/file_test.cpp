@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <ctime>
 #include <filesystem>
 #include <string>
 #include <thread>
@@ -218,10 +218,15 @@ TEST_CASE("a killed write leaves the old or the new file, and the next write cle
   write_file(folder / "a", "old");
   for (int i = 0; i < 20; ++i) {
     const Child child = in_child([&, i]() -> std::string {
-      std::thread([&] {
-        std::this_thread::sleep_for(std::chrono::milliseconds(i));
-        ::kill(::getpid(), SIGKILL);
-      }).detach();
+      // A timer and no thread: under TSan, a child of a process with threads may start none.
+      sigevent kill{};
+      kill.sigev_notify = SIGEV_SIGNAL;
+      kill.sigev_signo = SIGKILL;
+      timer_t timer{};
+      if (::timer_create(CLOCK_MONOTONIC, &kill, &timer) != 0) return "no timer";
+      itimerspec after{};
+      after.it_value.tv_nsec = 1'000'000L * i + 1;
+      ::timer_settime(timer, 0, &after, nullptr);
       for (;;) write_file(folder / "a", std::string(1 << 22, 'x'));
     });
     CHECK(child.signal == SIGKILL);
