@@ -281,8 +281,8 @@ Buffer<float> fill_up(const Conv2dShape& s, const float* grad_y, int64_t width) 
 }
 
 /// Splits the work into chunks of output lines, and each chunk into parts of the gradient's rows.
-/// The chunks depend on the problem size alone. The parts may depend on the number of threads, which
-/// changes no sum.
+/// The chunks depend on the problem size alone. The parts may depend on the number of threads,
+/// which changes no sum.
 struct Cut {
   int64_t lines, chunk, chunks, part, parts;
 
