@@ -213,8 +213,16 @@ Data read_data(const DataFlags& flags,
                     model.inputs(),
                     " inputs; data are read for networks with one input: use the library's calls");
   Data data = read_files(flags, model);
-  if (flags.target.empty() && !data.has_targets()) data.target_is_input = model.gives_input;
+  if (flags.target.empty()) data.target_is_input = model.gives_input;
+  if (data.target_is_input) {  // classes of the samples say nothing about it
+    data.labels.clear();
+    data.classes.clear();
+  }
   fit_shape(flags, model, data);
+  if (data.target_is_input) {  // a network may give it as one row
+    const Extents row{shape_of(data.shape).elements()};
+    data.target_shape = model.outputs() == row[0] ? row : data.shape;
+  }
   match_classes(model, classes, data);
   check_labels(model, data);
   keep(data, flags.samples);

@@ -46,7 +46,7 @@ struct Data {
   std::vector<int32_t> labels{};  ///< [size], or empty
   std::vector<float> targets{};   ///< [size, target_shape], or empty
   std::vector<int64_t> target_shape{};
-  bool target_is_input = false;
+  bool target_is_input = false;  ///< in target_shape; then there are neither labels nor targets
   std::vector<std::string> classes{};  ///< names of the labels; empty if unknown
   std::vector<std::string> columns{};  ///< names of the columns; empty if unknown
 
@@ -137,6 +137,8 @@ Parts read_parts(const DataFlags& flags, const TestFlags& test, const Model& mod
 /// Writes into a network of floats what its data mean: range, normalization, columns, classes, and
 /// whether its target is its input.
 void describe(Model& model, const Samples& samples);
+/// Whether the target of what is made of it is its input, if the samples tell.
+void keep_target(Network& net, const Samples& samples);
 
 /// Accuracy or errors of a model on data with labels or targets. A prepared network computes as
 /// deployed.

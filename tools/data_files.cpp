@@ -273,7 +273,7 @@ Data read_files(const DataFlags& flags, const Model& model) {
   data.path = flags.path;
   if (data.size == 0) throw DataError(flags.path, "holds no samples");
   if (!flags.target.empty() && data.format != "csv") {
-    if (!data.labels.empty())
+    if (!data.labels.empty() && flags.target != "input")
       throw WrongCall("--target", "the labels of ", flags.path, " are known already");
     read_targets(flags.target, data);
   }

@@ -82,7 +82,9 @@ Network network_to_train(const FinetuneOptions& options,
   if (model.kind == Model::Kind::kPrepared) {
     if (options.bits.given())
       throw WrongCall("--bits", kOnlyForFloats, "; ", model.path, " is prepared already");
-    return copy(*model.network);
+    Network net = copy(*model.network);
+    keep_target(net, training);
+    return net;
   }
   describe(model, training);
   Network net = copy(*model.network);

@@ -61,7 +61,15 @@ void describe(Model& model, const Samples& samples) {
   model.network->describe_inputs(std::move(inputs));
   if (model.network->classes().empty() && !samples.data->classes.empty())
     model.network->set_classes(samples.data->classes);
-  if (samples.data->target_is_input) model.network->metadata()[kTarget] = kInputTarget;
+  keep_target(*model.network, samples);
+}
+
+void keep_target(Network& net, const Samples& samples) {
+  if (samples.data->target_is_input) {
+    net.metadata()[kTarget] = kInputTarget;
+  } else if (samples.data->has_targets()) {
+    net.metadata().erase(kTarget);
+  }
 }
 
 void add_input(const Samples& samples, Report& report) {

@@ -144,12 +144,18 @@ class Source : public BatchSource {
     // An autoencoder gives z, in whatever form it takes its input.
     if (data_->target_is_input) {
       std::vector<float> z = x;
-      batch.targets.push_back(floats(shape, z, true));
+      batch.targets.push_back(floats(target_shape(indices), z, true));
     }
     batch.input =
         form_ == Form::kCodes ? codes(shape, x) : floats(shape, x, form_ == Form::kFloats);
     add_targets(indices, batch);
     return batch;
+  }
+
+  Shape target_shape(std::span<const int64_t> indices) const {
+    std::vector<int64_t> extents = data_->target_shape;
+    extents.insert(extents.begin(), std::ssize(indices));
+    return Shape{std::span<const int64_t>(extents)};
   }
 
   /// x, or z.
@@ -186,9 +192,7 @@ class Source : public BatchSource {
       if (!data_->labels.empty()) batch.labels.push_back(data_->labels[row]);
     }
     if (data_->targets.empty()) return;
-    std::vector<int64_t> extents = data_->target_shape;
-    extents.insert(extents.begin(), std::ssize(indices));
-    const Shape shape{std::span<const int64_t>(extents)};
+    const Shape shape = target_shape(indices);
     const int64_t n = std::ssize(data_->targets) / data_->size;
     std::vector<float> targets;
     for (const int64_t i : indices) {

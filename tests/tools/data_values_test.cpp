@@ -13,20 +13,11 @@ namespace {
 using Json = nlohmann::json;
 using test::bench;
 using test::Ended;
-
-Ended ends_well(const std::string& arguments) {
-  Ended ended = bench().run(arguments);
-  INFO(arguments << '\n' << ended.err);
-  REQUIRE(ended.status == 0);
-  return ended;
-}
-
-Json report_of(const std::string& arguments) {
-  return Json::parse(ends_well(arguments + " --json").out);
-}
+using test::ends_with;
+using test::report_of;
 
 std::vector<int32_t> integers_from(const std::string& model, const std::string& data) {
-  ends_well("run " + model + " --data " + data + " --as integers --output i.npy");
+  ends_with(0, "run " + model + " --data " + data + " --as integers --output i.npy");
   return read_npy(bench().at("i.npy")).labels();
 }
 
@@ -42,8 +33,8 @@ void make_dark() {
   const std::string shape = "(24, 13, 10)";
   test::write_bytes(bench().at("dark_bytes.npy"), test::npy("|u1", shape, bytes));
   test::write_bytes(bench().at("dark.npy"), test::npy("<f4", shape, test::bytes_of(floats)));
-  ends_well(
-      "quantize float.safetensors --data dark.npy --output dark.safetensors --network dark.net");
+  ends_with(
+      0, "quantize float.safetensors --data dark.npy --output dark.safetensors --network dark.net");
 }
 
 }  // namespace
@@ -69,8 +60,8 @@ TEST_CASE("a byte is b / 255, whatever range the model has", "[tools]") {
     CHECK((layer.at("signal_to_noise").is_null() || layer.at("signal_to_noise") > 20.0));
   }
   // A network that was made for bytes from -1 to 1 says so.
-  ends_well(
-      "quantize float.safetensors --data dark_bytes.npy --range -1,1 --output m1.safetensors");
+  ends_with(
+      0, "quantize float.safetensors --data dark_bytes.npy --range -1,1 --output m1.safetensors");
   CHECK(integers_from("m1.safetensors", "dark_bytes.npy") ==
         integers_from("m1.safetensors", "dark_bytes.npy --range -1,1"));
 }
@@ -95,13 +86,13 @@ TEST_CASE("values that saturate are told", "[tools]") {
       "export integer.safetensors --to c99 --name w --test 24 --data "
       "wide.npy"};
   for (const std::string& call : calls) {
-    const Ended ended = ends_well(call + " --json");
+    const Ended ended = ends_with(0, call + " --json");
     INFO(call << '\n' << ended.err);
     CHECK_THAT(ended.err, test::ContainsSubstring("35 % of the input's values saturate: "));
     CHECK_THAT(ended.err, test::ContainsSubstring(" takes 0 to 1\n"));
     CHECK(Json::parse(ended.out).at("warnings").size() == 1);
   }
-  CHECK(ends_well("run float.safetensors" + data).err.empty());  // it has no codes
+  CHECK(ends_with(0, "run float.safetensors" + data).err.empty());  // it has no codes
 }
 
 TEST_CASE("class folders are found by name, and none may be missing", "[tools]") {
@@ -111,7 +102,7 @@ TEST_CASE("class folders are found by name, and none may be missing", "[tools]")
   const Ended missing = bench().run("run float.safetensors --data five");
   CHECK(missing.status == 1);
   CHECK_THAT(missing.err, test::ContainsSubstring("has 5 folders, the model gives 6 classes"));
-  ends_well("quantize float.safetensors --data big/png --test five --output named.safetensors");
+  ends_with(0, "quantize float.safetensors --data big/png --test five --output named.safetensors");
   const Json found = report_of("run named.safetensors --data five --output classes.npy");
   const std::vector<int32_t> given = read_npy(bench().at("classes.npy")).labels();
   REQUIRE(given.size() == 20);
@@ -136,7 +127,7 @@ TEST_CASE("chosen samples are of all classes, also if rows repeat in turn", "[to
   std::vector<uint8_t> bytes;
   for (int row = 0; row < 40; ++row) bytes.insert(bytes.end(), 130, uint8_t(row % 4 * 60));
   test::write_bytes(bench().at("turns.npy"), test::npy("|u1", "(40, 13, 10)", bytes));
-  ends_well("run float.safetensors --data turns.npy --samples 10 --as outputs --output t.npy");
+  ends_with(0, "run float.safetensors --data turns.npy --samples 10 --as outputs --output t.npy");
   const NpyArray outputs = read_npy(bench().at("t.npy"));
   const std::vector<float> values = outputs.floats();
   REQUIRE(outputs.shape[0] == 10);
@@ -149,7 +140,7 @@ TEST_CASE("run gives no class the name of another", "[tools]") {
   Network net = load_network(bench().at("float.safetensors"));
   net.set_classes({"a", "b", "c"});
   save_network(net, bench().at("three.safetensors"));
-  const Ended ended = ends_well("run three.safetensors --data big/images.npy --output c.csv");
+  const Ended ended = ends_with(0, "run three.safetensors --data big/images.npy --output c.csv");
   CHECK_THAT(ended.err, test::ContainsSubstring("names 3 classes and gives 6"));
   CHECK(test::text_of(bench().at("c.csv")).rfind("sample,class\n", 0) == 0);
   const Ended labels = bench().run("run three.safetensors --data big/png");
@@ -179,7 +170,8 @@ TEST_CASE("diagnose advises --range in the units of the data", "[tools]") {
   const std::string shape = "(24, 13, 10)";
   test::write_bytes(bench().at("fifths.npy"), test::npy("<f4", shape, test::bytes_of(floats)));
   test::write_bytes(bench().at("fifths8.npy"), test::npy("|u1", shape, fifths));
-  ends_well(
+  ends_with(
+      0,
       "quantize float.safetensors --data big/nchw.npy --range 0,1 --mean 0.5 --deviation 0.25 "
       "--network z.net");
   const auto advice = [](const std::string& data) {

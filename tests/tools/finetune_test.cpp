@@ -13,18 +13,8 @@ namespace {
 
 using test::bench;
 using test::ContainsSubstring;
-using test::Ended;
-
-Ended finetunes(const std::string& arguments, int status) {
-  Ended ended = bench().run(arguments);
-  INFO(arguments << "\n" << ended.out << ended.err);
-  CHECK(ended.status == status);
-  return ended;
-}
-
-nlohmann::json finetune_report(const std::string& arguments) {
-  return nlohmann::json::parse(finetunes(arguments + " --json", 0).out);
-}
+using test::ends_with;
+using test::report_of;
 
 /// 4 bits, learned, that begin with 6.
 quant::QConfig falling() {
@@ -44,7 +34,7 @@ const std::string& falling_call() {
 }
 
 void check_bits(const std::string& model, int bits) {
-  for (const nlohmann::json& layer : finetune_report("info " + model).at("layers")) {
+  for (const nlohmann::json& layer : report_of("info " + model).at("layers")) {
     if (!layer.at("weight_bits").is_null()) CHECK(layer.at("weight_bits") == bits);
   }
 }
@@ -54,10 +44,10 @@ void check_bits(const std::string& model, int bits) {
 TEST_CASE("finetune learns, goes on from a checkpoint, and writes log and curves", "[tools]") {
   const std::string call =
       "finetune float.safetensors --data big/idx --bits 4 --epochs 2 --batch 8 --lr 0.003 ";
-  finetunes(call + "--checkpoint one --log one.jsonl --page one.html --output one.safetensors", 0);
+  ends_with(0, call + "--checkpoint one --log one.jsonl --page one.html --output one.safetensors");
   CHECK(test::text_of(bench().at("one.jsonl")).find("\"epoch\"") != std::string::npos);
   CHECK(test::text_of(bench().at("one.html")).find("<svg") != std::string::npos);
-  const nlohmann::json info = finetune_report("info one.safetensors");
+  const nlohmann::json info = report_of("info one.safetensors");
   bool has_four = false;
   for (const nlohmann::json& layer : info.at("layers"))
     has_four = has_four || layer.at("weight_bits") == 4;
@@ -66,7 +56,7 @@ TEST_CASE("finetune learns, goes on from a checkpoint, and writes log and curves
   for (const auto& entry : std::filesystem::directory_iterator(bench().at("one")))
     CHECK(test::text_of(entry.path().string()).find("--onnx-anew") == std::string::npos);
   // The same call again, from its checkpoints, gives the same file.
-  finetunes(call + "--checkpoint one --resume --output two.safetensors", 0);
+  ends_with(0, call + "--checkpoint one --resume --output two.safetensors");
   CHECK(test::read_bytes(bench().at("one.safetensors")) ==
         test::read_bytes(bench().at("two.safetensors")));
 }
@@ -74,7 +64,7 @@ TEST_CASE("finetune learns, goes on from a checkpoint, and writes log and curves
 TEST_CASE("first bits fall while finetune trains, and a run that is killed goes on", "[tools]") {
   // All passes at 6 bits, at 5, and at 4.
   const std::string call = falling_call() + " --freeze-oscillating --epochs 3 --lr 0.01";
-  CHECK(finetune_report(call + " --output fallen.safetensors").at("last_bits_from_epoch") == 3);
+  CHECK(report_of(call + " --output fallen.safetensors").at("last_bits_from_epoch") == 3);
   check_bits("fallen.safetensors", 4);
   const std::vector<uint8_t> whole = test::read_bytes(bench().at("fallen.safetensors"));
 
@@ -84,7 +74,7 @@ TEST_CASE("first bits fall while finetune trains, and a run that is killed goes 
               "& p=$!; until [ -n \"$(ls killed 2>/dev/null)\" ] || ! kill -0 $p; do :; done; "
               "kill -9 $p; wait $p");
   CHECK_FALSE(std::filesystem::exists(bench().at("never.safetensors")));
-  finetunes(saving + "resumed.safetensors", 0);
+  ends_with(0, saving + "resumed.safetensors");
   CHECK((test::read_bytes(bench().at("resumed.safetensors")) == whole));
   // Again, from a checkpoint within the last pass.
   for (const std::string step : {"8", "9"}) {
@@ -92,17 +82,17 @@ TEST_CASE("first bits fall while finetune trains, and a run that is killed goes 
       if (entry.path().stem().string().ends_with(step)) std::filesystem::remove(entry.path());
     }
   }
-  finetunes(saving + "again.safetensors", 0);
+  ends_with(0, saving + "again.safetensors");
   CHECK((test::read_bytes(bench().at("again.safetensors")) == whole));
 }
 
 TEST_CASE("bits fall in the first half of finetune's passes, if there are enough", "[tools]") {
   const std::string call = falling_call();
-  CHECK(finetune_report(call + " --epochs 8").at("last_bits_from_epoch") == 5);
-  CHECK(finetune_report(call + " --epochs 9 --frozen-epochs 1").at("last_bits_from_epoch") == 5);
-  CHECK(finetune_report(call + " --epochs 99 --steps 9").at("last_bits_from_epoch") == 3);
+  CHECK(report_of(call + " --epochs 8").at("last_bits_from_epoch") == 5);
+  CHECK(report_of(call + " --epochs 9 --frozen-epochs 1").at("last_bits_from_epoch") == 5);
+  CHECK(report_of(call + " --epochs 99 --steps 9").at("last_bits_from_epoch") == 3);
   const auto refused = [&](const std::string& flags, int status, const std::string& text) {
-    CHECK_THAT(finetunes(call + flags, status).err, ContainsSubstring(text));
+    CHECK_THAT(ends_with(status, call + flags).err, ContainsSubstring(text));
   };
   refused(" --epochs 2",
           2,
@@ -111,7 +101,7 @@ TEST_CASE("bits fall in the first half of finetune's passes, if there are enough
   refused(" --epochs 99 --steps 8", 2, "one after each pass of 3 steps, which needs at least 9");
   // A budget is for the last bits.
   refused(" --ram 1", 1, "and may take 1");
-  CHECK_THAT(finetunes("quantize float.safetensors --config falling.json --data big/idx", 1).err,
+  CHECK_THAT(ends_with(1, "quantize float.safetensors --config falling.json --data big/idx").err,
              ContainsSubstring("leave them out, or use quantrain finetune"));
 }
 
@@ -128,12 +118,12 @@ TEST_CASE("bits of a prepared network fall on from those that it has", "[tools]"
   quant::lower_bits(net, 1);
   save_network(net, bench().at("partly.net"));
   const std::string data = " --data big/idx --batch 8 --epochs 2";
-  CHECK(finetune_report("finetune partly.net --output rest.safetensors" + data)
+  CHECK(report_of("finetune partly.net --output rest.safetensors" + data)
             .at("last_bits_from_epoch") == 2);
   check_bits("rest.safetensors", 4);
   quant::freeze(net);
   save_network(net, bench().at("partly.net"));
-  CHECK_THAT(finetunes("finetune partly.net" + data, 1).err,
+  CHECK_THAT(ends_with(1, "finetune partly.net" + data).err,
              ContainsSubstring("is frozen with 5 bits, so that they cannot fall any more"));
 }
 
@@ -141,8 +131,8 @@ TEST_CASE("finetune freezes weights that oscillate, if their scales are learned"
   const std::string call =
       "finetune float.safetensors --data big/idx --bits 2 --batch 2 --epochs 10 --lr 0.1 "
       "--freeze-oscillating";
-  CHECK(finetune_report(call + " --learned").at("frozen_weights").get<int64_t>() > 0);
-  CHECK_THAT(finetunes(call, 1).err,
+  CHECK(report_of(call + " --learned").at("frozen_weights").get<int64_t>() > 0);
+  CHECK_THAT(ends_with(1, call).err,
              ContainsSubstring("learn scales, by --learned or the file of --config"));
 }
 

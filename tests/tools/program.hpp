@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -126,6 +127,19 @@ class Bench {
 inline const Bench& bench() {
   static const Bench made;
   return made;
+}
+
+/// Runs the program, which must end with this status.
+inline Ended ends_with(int status, const std::string& arguments) {
+  Ended ended = bench().run(arguments);
+  INFO(arguments << '\n' << ended.out << ended.err);
+  REQUIRE(ended.status == status);
+  return ended;
+}
+
+/// What --json prints of a call that ends well.
+inline nlohmann::json report_of(const std::string& arguments) {
+  return nlohmann::json::parse(ends_with(0, arguments + " --json").out);
 }
 
 }  // namespace quantrain::test

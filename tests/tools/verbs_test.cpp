@@ -4,6 +4,9 @@
 #include "framework/core/random.hpp"
 #include "framework/data/npy.hpp"
 #include "framework/integer/integer_model.hpp"
+#include "layers/init.hpp"
+#include "layers/layers.hpp"
+#include "layers/network/trace.hpp"
 #include "tests/framework/integer/programs.hpp"
 #include "tests/tools/program.hpp"
 
@@ -41,9 +44,8 @@ std::vector<std::string> data_of(const std::string& folder) {
 }
 
 Ended runs(const std::string& arguments, int status) {
-  Ended ended = bench().run(arguments);
-  INFO(arguments << "\n" << ended.out << ended.err);
-  CHECK(ended.status == status);
+  Ended ended = test::ends_with(status, arguments);
+  INFO(arguments << '\n' << ended.err);
   CHECK(ended.err.empty() == (status == 0));
   return ended;
 }
@@ -233,6 +235,18 @@ TEST_CASE("an autoencoder is judged by its own input, and numbers by columns", "
   }
   CHECK_FALSE(
       json_of("run " + test::kExports + "autoencoder.onnx --data rows.npy").contains("mse"));
+  // Classes of the samples change nothing about it; another target does.
+  manual_seed(5);
+  Sequential pixels{Flatten{}, Linear{130, 130}};
+  save_network(trace(pixels, Tensor::zeros({1, 13, 10, 1})), bench().at("pixels.net"));
+  const std::string idx = " --data big/idx";
+  runs("quantize pixels.net" + idx + " --target input --network pixels_auto.net", 0);
+  CHECK(json_of("run pixels_auto.net" + idx).contains("mse"));
+  runs(
+      "finetune pixels_auto.net --steps 1 --network labels.net --data big/images.npy --target "
+      "big/labels.npy",
+      0);
+  CHECK_FALSE(json_of("run labels.net" + idx).contains("mse"));
   CHECK(json_of("run auto.safetensors --data rows.npy --as classes").at("results").size() == 24);
   // The integers' target is what the network sees, too.
   const Json normalized = json_of("quantize " + both + " --mean 0.5 --deviation 0.25");
