@@ -276,6 +276,20 @@ INLINE void sums_4x2_packed(const uint32_t *w, const uint32_t *columns, int32_t 
 }
 #endif
 //@ packed_one
+/* PAIRS for all weights of a word. */
+#define ALL_PAIRS  \
+  PAIRS(0)         \
+  PAIRS(2)         \
+  if (bits <= 2) { \
+    PAIRS(4)       \
+    PAIRS(6)       \
+  }                \
+  if (bits == 1) { \
+    PAIRS(8)       \
+    PAIRS(10)      \
+    PAIRS(12)      \
+    PAIRS(14)      \
+  }
 #if defined(CORE_DSP)
 INLINE void sums_4x1_packed(const uint32_t *w, const uint8_t *x, int32_t length, int32_t bits,
                             int32_t *sums) {
@@ -298,18 +312,7 @@ INLINE void sums_4x1_packed(const uint32_t *w, const uint8_t *x, int32_t length,
     PAIR((n) + 1, odd)                                             \
     KEEP_ORDER;                                                    \
   }
-    PAIRS(0)
-    PAIRS(2)
-    if (bits <= 2) {
-      PAIRS(4)
-      PAIRS(6)
-    }
-    if (bits == 1) {
-      PAIRS(8)
-      PAIRS(10)
-      PAIRS(12)
-      PAIRS(14)
-    }
+    ALL_PAIRS
 #undef PAIRS
 #undef PAIR
     x += 32 / bits;
@@ -364,18 +367,7 @@ INLINE void sums_4x1_packed(const uint32_t *w, const uint8_t *x, int32_t length,
     PAIR(n, (four >> 16 | four << 16) & codes)      \
     PAIR((n) + 1, (four >> 24 | four << 8) & codes) \
   }
-      PAIRS(0)
-      PAIRS(2)
-      if (bits <= 2) {
-        PAIRS(4)
-        PAIRS(6)
-      }
-      if (bits == 1) {
-        PAIRS(8)
-        PAIRS(10)
-        PAIRS(12)
-        PAIRS(14)
-      }
+      ALL_PAIRS
 #undef PAIRS
 #undef PAIR
       x += 32 / bits;
@@ -388,6 +380,7 @@ INLINE void sums_4x1_packed(const uint32_t *w, const uint8_t *x, int32_t length,
   } while (x != end);
 }
 #endif
+#undef ALL_PAIRS
 //@ packed_row
 INLINE int32_t sum_row_packed(const uint32_t *w, const uint8_t *x, int32_t length, int32_t bits) {
   const uint32_t mask = (1u << bits) - 1;
