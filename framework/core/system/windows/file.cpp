@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <cwchar>
 #include <system_error>
 
 #include "framework/core/error.hpp"
@@ -36,10 +37,31 @@ std::wstring verbatim(const std::wstring& path) {
   return full.starts_with(LR"(\\)") ? LR"(\\?\UNC)" + full.substr(1) : LR"(\\?\)" + full;
 }
 
+/// The path of an entry of a folder. Verbatim paths must not have a separator twice, and "C:" is a
+/// drive's current folder, not its root.
+std::wstring entry_of(const std::wstring& folder, const std::wstring& name) {
+  const bool ends = !folder.empty() && std::wcschr(LR"(\/:)", folder.back()) != nullptr;
+  return ends ? folder + name : folder + L'\\' + name;
+}
+
+/// The usual form of a verbatim path, in which "/" separates, too.
+std::wstring without_prefix(const std::wstring& path) {
+  const std::wstring_view share = LR"(\\?\UNC\)";
+  const std::wstring_view local = LR"(\\?\)";
+  if (path.starts_with(share)) return LR"(\\)" + path.substr(share.size());
+  return path.starts_with(local) ? path.substr(local.size()) : path;
+}
+
 std::wstring wide_path(const std::string& path) {
   constexpr size_t kMostUsual = 240;  // a folder's path has at most 248 characters
   const std::wstring wide = to_wide(path);
   return wide.size() > kMostUsual || full_path(wide).size() > kMostUsual ? verbatim(wide) : wide;
+}
+
+/// "C:name" is a file of the drive's current folder, which has another path.
+std::string with_root(const std::string& path) {
+  const bool is_relative = path.size() > 2 && path[1] == ':' && path[2] != '/' && path[2] != '\\';
+  return is_relative ? to_utf8(full_path(to_wide(path)).c_str()) : path;
 }
 
 File open(const std::wstring& path,
@@ -161,7 +183,7 @@ std::string resolve(const std::string& path) {
   if (!file.is_open()) {
     const DWORD error = ::GetLastError();
     const bool is_missing = error == ERROR_FILE_NOT_FOUND || error == ERROR_PATH_NOT_FOUND;
-    if (is_missing && attributes == INVALID_FILE_ATTRIBUTES) return path;
+    if (is_missing && attributes == INVALID_FILE_ATTRIBUTES) return with_root(path);
     fail(path, "cannot be written");  // also a link to a file that does not exist
   }
   const Information info(file);
@@ -172,12 +194,12 @@ std::string resolve(const std::string& path) {
       (!open(wide, GENERIC_WRITE, kAnySharing, OPEN_EXISTING).is_open() &&
        ::GetLastError() != ERROR_SHARING_VIOLATION))
     fail(path, "cannot be written");
-  if ((attributes & FILE_ATTRIBUTE_REPARSE_POINT) == 0) return path;
+  if ((attributes & FILE_ATTRIBUTE_REPARSE_POINT) == 0) return with_root(path);
   std::wstring target(::GetFinalPathNameByHandleW(handle(file), nullptr, 0, 0), L'\0');
   if (::GetFinalPathNameByHandleW(
           handle(file), target.data(), static_cast<DWORD>(target.size()), 0) == 0)
     fail(path, "cannot be resolved");
-  return to_utf8(target.c_str());
+  return to_utf8(without_prefix(target.c_str()).c_str());
 }
 
 File create_nameless(const std::string&) { return File(); }
@@ -263,7 +285,7 @@ bool list(const std::string& folder, std::vector<std::string>& names) {
     return false;
   }
   WIN32_FIND_DATAW entry{};
-  HANDLE const search = ::FindFirstFileW((wide_path(folder) + LR"(\*)").c_str(), &entry);
+  HANDLE const search = ::FindFirstFileW(entry_of(wide_path(folder), L"*").c_str(), &entry);
   if (search == INVALID_HANDLE_VALUE) return ::GetLastError() == ERROR_FILE_NOT_FOUND;
   struct Close {
     ~Close() { ::FindClose(search); }
@@ -306,7 +328,7 @@ Inside open_inside(const std::string& folder, const std::vector<std::string>& pa
       ::SetLastError(ERROR_INVALID_NAME);
       return inside;
     }
-    path += L'\\' + to_wide(part);
+    path = entry_of(path, to_wide(part));
     File at = open(path,
                    GENERIC_READ,
                    FILE_SHARE_READ | FILE_SHARE_WRITE,

@@ -79,6 +79,20 @@ TEST_CASE("a path may have a drive, and slashes of both kinds", "[core][file]") 
   CHECK(system::folder_of("/a") == "/");
   CHECK(system::name_of(R"(C:\a\b)") == "b");
   CHECK(system::name_of("C:b") == "b");
+  CHECK(names_in(with_slashes(folder.path()) + "/") == std::vector<std::string>{"a"});
+}
+
+TEST_CASE("a drive without a slash is its current folder", "[core][file]") {
+  const TemporaryFolder folder;
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(to_path(folder.path()));
+  const std::string name = folder.path().substr(0, 2) + "a";
+  write_file(folder / "a.tmp1-1", "left");
+  write_file(name, "text");
+  const std::vector<std::string> names = names_in(folder.path().substr(0, 2));
+  std::filesystem::current_path(before);
+  CHECK(names == std::vector<std::string>{"a"});
+  CHECK(text_of(folder / "a") == "text");
 }
 
 TEST_CASE("a path may be longer than 260 characters", "[core][file]") {
@@ -138,6 +152,19 @@ TEST_CASE("the next write removes the temporary files of dead processes", "[core
 }
 
 // Windows 10 replaces the file at once. Other systems refuse, and the file stays.
+TEST_CASE("the next write to a link removes what is left beside its target", "[core][file]") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(to_path(folder / "far"));
+  write_file(folder / "far/a", "old");
+  std::error_code refused;  // links need a right that not all users have
+  std::filesystem::create_symlink(to_path(folder / "far/a"), to_path(folder / "link"), refused);
+  if (refused) return;
+  write_file(folder / "far/a.tmp1-1", "left");
+  write_file(folder / "link", "text");
+  CHECK(text_of(folder / "far/a") == "text");
+  CHECK(names_in(folder / "far") == std::vector<std::string>{"a"});
+}
+
 TEST_CASE("a file that another program reads is replaced as a whole, or stays", "[core][file]") {
   const TemporaryFolder folder;
   write_file(folder / "a", "old");
@@ -192,6 +219,7 @@ TEST_CASE("files inside of a folder are not looked for elsewhere", "[core][file]
   CHECK(bytes == std::vector<uint8_t>{'6', '7', '8', '9'});
   CHECK_FALSE(system::read_at(inside.file, 7, bytes));
   CHECK(system::open_inside(folder / "model", {"part", "w"}).id == inside.id);
+  CHECK(system::open_inside(folder / "model/", {"part", "w"}).id == inside.id);
   CHECK_FALSE(system::open_inside(folder / "model", {"part"}).is_regular);
   using Parts = std::vector<std::string>;
   for (const Parts& parts : {Parts{"..\\outside"},
