@@ -241,7 +241,8 @@ bool append(const std::string& path, std::string_view text) {
       flush(file))
     return true;
   const KeptError kept;
-  if (!is_missing) {
+  // If it was missing but is not empty, another process made it meanwhile.
+  if (!is_missing || info.st_size > 0) {
     static_cast<void>(!::ftruncate(descriptor(file), info.st_size));
   } else if (const CString real = real_path(path)) {  // the path may be a link to the missing file
     ::unlink(real.get());
