@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,6 +26,10 @@ void trim_memory();
 /// Makes a file so large. What is added takes no room on the disk.
 /// Throws: std::system_error
 void grow_file(const std::string& path, int64_t bytes);
+
+/// Calls f in a thread that may run on one processor only, and returns true. Returns false, without
+/// a call, on systems where this cannot be set.
+bool on_one_processor(const std::function<void()>& f);
 
 /// Starts this program again with one argument and these environment variables, and tells whether
 /// it succeeded.

@@ -1,4 +1,3 @@
-#include <sched.h>
 #include <tbb/global_control.h>
 #include <tbb/info.h>
 #include <tbb/task_arena.h>
@@ -11,6 +10,7 @@
 #include "framework/core/processors.hpp"
 #include "tests/catch.hpp"
 #include "tests/framework/core/loops.hpp"
+#include "tests/system.hpp"
 
 // Loops in a build with threads.
 namespace quantrain {
@@ -106,21 +106,8 @@ TEST_CASE("the choice of threads is for all later loops, whatever arena the firs
     set_threads(4);
     CHECK(tbb::global_control::active_value(kAllowed) == 8);
   }
-#if defined(CPU_ALLOC)
   // TBB counted its processors when it was loaded, but the mask of this thread allows one now.
-  std::thread([&] {
-    cpu_set_t mask;
-    REQUIRE(::sched_getaffinity(0, sizeof mask, &mask) == 0);
-    int first = 0;
-    while (!CPU_ISSET(first, &mask)) ++first;
-    CPU_ZERO(&mask);
-    CPU_SET(first, &mask);
-    REQUIRE(tbb::info::default_concurrency() >= 1);
-    REQUIRE(::sched_setaffinity(0, sizeof mask, &mask) == 0);
-    set_in_small_arena(0);
-  }).join();
-  CHECK(threads() == 1);
-#endif
+  if (test::on_one_processor([&] { set_in_small_arena(0); })) CHECK(threads() == 1);
 }
 
 }  // namespace quantrain

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -91,6 +92,23 @@ TEST_CASE("an exception from the body of a loop reaches the caller", "[core][par
     QUANTRAIN_CHECK_ERROR(fail(100, 1), DataError, "[body] block 50");
     QUANTRAIN_CHECK_ERROR(fail(100, 1000), DataError, "[body] block 0");
     CHECK(blocks(100, 1).size() == 100);
+  }
+}
+
+TEST_CASE("after an exception, a loop takes no more blocks", "[core][parallel]") {
+  const DefaultThreads restore;
+  for (const int threads : test::thread_counts({1, 2})) {
+    set_threads(threads);
+    std::atomic<int> done = 0;
+    const auto fail = [&] {
+      parallel_for(4000, 1, [&](int64_t begin, int64_t) {
+        if (begin == 0) throw DataError("body", "block 0");
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+        ++done;
+      });
+    };
+    QUANTRAIN_CHECK_ERROR(fail(), DataError, "[body] block 0");
+    CHECK(done < 3999);
   }
 }
 

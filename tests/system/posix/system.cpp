@@ -1,12 +1,14 @@
 #include "tests/system.hpp"
 
 #include <malloc.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <new>
+#include <thread>
 
 namespace quantrain::test {
 namespace {
@@ -36,6 +38,26 @@ void trim_memory() { ::malloc_trim(0); }
 
 void grow_file(const std::string& path, int64_t bytes) {
   std::filesystem::resize_file(path, static_cast<uintmax_t>(bytes));
+}
+
+bool on_one_processor(const std::function<void()>& f) {
+  bool is_set = false;
+#if defined(CPU_ALLOC)
+  // The mask of this thread is the mask that counts.
+  std::thread([&] {
+    cpu_set_t mask;
+    if (::sched_getaffinity(0, sizeof mask, &mask) != 0) return;
+    int first = 0;
+    while (!CPU_ISSET(first, &mask)) ++first;
+    CPU_ZERO(&mask);
+    CPU_SET(first, &mask);
+    is_set = ::sched_setaffinity(0, sizeof mask, &mask) == 0;
+    if (is_set) f();
+  }).join();
+#else
+  static_cast<void>(f);
+#endif
+  return is_set;
 }
 
 bool run_again(const std::vector<std::pair<std::string, std::string>>& variables,

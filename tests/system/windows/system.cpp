@@ -55,6 +55,8 @@ void grow_file(const std::string& path, int64_t bytes) {
   if (!is_grown) throw std::system_error(error, std::system_category(), path);
 }
 
+bool on_one_processor(const std::function<void()>&) { return false; }
+
 bool run_again(const std::vector<std::pair<std::string, std::string>>& variables,
                const std::string& argument) {
   std::wstring program(1 << 15, L'\0');
