@@ -119,7 +119,7 @@ std::vector<AnyNetwork> all_networks() {
 }  // namespace
 
 TEST_CASE("every example's network is the same to the bit after trace, save and load",
-          "[quant][network][serial]") {
+          "[quant][network][long]") {
   for (const AnyNetwork& network : all_networks()) {
     INFO(network.name);
     const TemporaryFolder folder;
@@ -144,7 +144,7 @@ TEST_CASE("every example's network is the same to the bit after trace, save and 
 }
 
 TEST_CASE("every example's prepared network deploys the same integers after trace, save and load",
-          "[quant][network][serial]") {
+          "[quant][network][long]") {
   int number = 0;
   for (const AnyNetwork& network : all_networks()) {
     INFO(network.name);
