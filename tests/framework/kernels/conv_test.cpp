@@ -236,6 +236,7 @@ TEST_CASE("depthwise convolutions of any width split their lines into tiles",
     for (int64_t w = 1; w <= 19; ++w) {
       for (int64_t pad = 0; pad < kernel; ++pad) {
         if (w + 2 * pad < kernel) continue;
+        if (quantrain::test::kSanitized && w > 8 && (w + pad) % 2 != 0) continue;
         Conv2dShape s = depthwise_shape(1, 4, w, kChannels[(w + pad) % 3], kernel);
         s.pad_w = pad;
         check_conv(s);
