@@ -205,6 +205,7 @@ struct Ints<Neon64Dot> : Ints<xsimd::neon64> {
   static constexpr int kSteps = 1;
   static constexpr int32_t kOffset = 128;
   static constexpr bool kFields = true;
+  static constexpr int kFewestBits = 96;
 
   static QUANTRAIN_INLINE Int part(Int quad, int) {
     return vreinterpretq_s32_u8(veorq_u8(vreinterpretq_u8_s32(quad), vdupq_n_u8(0x80)));
@@ -244,6 +245,7 @@ template <>
 struct Ints<Neon64I8mm> : Ints<Neon64Dot> {
   using Few = Neon64I8mm;
   static constexpr int32_t kOffset = 0;
+  static constexpr int kFewestBits = 128;
 
   static QUANTRAIN_INLINE Int part(Int quad, int) { return quad; }
   static QUANTRAIN_INLINE Int dot(Int acc, Int x, Int w) {
