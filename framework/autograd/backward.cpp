@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <queue>
+#include <unordered_map>
 
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/profile.hpp"
@@ -42,7 +43,8 @@ Tensor own(const Tensor& grad) {
 class BackwardPass {
  public:
   /// Checks the whole graph first, so that an error found here leaves all gradients as they were.
-  BackwardPass(const Tensor& root, bool keep_graph) : keep_graph_(keep_graph) {
+  BackwardPass(const Tensor& root, bool keep_graph, const TensorAccess::OnFinal* on_final = nullptr)
+      : keep_graph_(keep_graph), on_final_(on_final) {
     std::priority_queue<std::shared_ptr<Node>, std::vector<std::shared_ptr<Node>>, EarlierFirst>
         queue;
     const auto push = [&](const Tensor& tensor) {
@@ -58,7 +60,10 @@ class BackwardPass {
       check(*node);
       order_.push_back(node);
       for (size_t i = 0; i < node->inputs().size(); ++i) {
-        if (node->needs_grad(i)) push(node->input(i));
+        if (!node->needs_grad(i)) continue;
+        push(node->input(i));
+        if (on_final_ != nullptr && node->input(i).node() == nullptr)
+          ++uses_[TensorAccess::identity(node->input(i))];
       }
     }
   }
@@ -114,6 +119,7 @@ class BackwardPass {
                        node.inputs().size(),
                        " inputs");
     }
+    std::vector<Tensor> ended;
     for (size_t i = 0; i < grads.size(); ++i) {
       if (!node.needs_grad(i)) continue;
       if (!grads[i].defined())
@@ -128,6 +134,9 @@ class BackwardPass {
                          node.input(i).shape());
       }
       deliver(node.input(i), std::move(grads[i]));
+      if (on_final_ != nullptr && node.input(i).node() == nullptr &&
+          --uses_[TensorAccess::identity(node.input(i))] == 0)
+        ended.push_back(node.input(i));
     }
     if (!keep_graph_) {
       node.inputs_.front().clear();
@@ -135,6 +144,7 @@ class BackwardPass {
       node.released_ = true;
     }
     Profile::mark(node.type(), " backward");
+    for (Tensor& leaf : ended) (*on_final_)(leaf);
   }
 
   void deliver(const Tensor& tensor, Tensor grad) {
@@ -148,18 +158,35 @@ class BackwardPass {
   }
 
   bool keep_graph_;
-  std::vector<std::shared_ptr<Node>> order_;  // from the last recorded to the first
+  const TensorAccess::OnFinal* on_final_;
+  std::unordered_map<const void*, int64_t> uses_;  // of leaves, that are still to be visited
+  std::vector<std::shared_ptr<Node>> order_;       // from the last recorded to the first
 };
 
-void Tensor::backward(bool keep_graph) {
-  const DefaultRounding rounding;
-  if (elements() != 1) throw ShapeError("backward", "needs a single element, got shape ", shape());
-  if (!requires_grad() || node() == nullptr)
+namespace {
+
+void check_root(const Tensor& y) {
+  if (y.elements() != 1)
+    throw ShapeError("backward", "needs a single element, got shape ", y.shape());
+  if (!y.requires_grad() || y.node() == nullptr)
     throw GraphError("backward",
                      "nothing was recorded that requires a gradient: compute the value from a "
                      "network's parameters, or from a leaf after set_requires_grad(true), and "
                      "outside of NoGrad and Calibration");
+}
+
+}  // namespace
+
+void Tensor::backward(bool keep_graph) {
+  const DefaultRounding rounding;
+  check_root(*this);
   BackwardPass(*this, keep_graph).run(*this);
+}
+
+void TensorAccess::backward(const Tensor& y, const OnFinal& on_final) {
+  const DefaultRounding rounding;
+  check_root(y);
+  BackwardPass(y, false, &on_final).run(y);
 }
 
 }  // namespace quantrain

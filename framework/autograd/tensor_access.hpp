@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -82,6 +83,14 @@ class TensorAccess {
   using Least = std::shared_ptr<const std::vector<float>>;
   static const Least& least(const Tensor& x);
   static void set_least(const Tensor& x, Least least);
+
+  /// As y.backward(). Calls on_final(leaf) for each leaf that the pass reaches, as soon as no later
+  /// node adds to the leaf's gradient, so that it can be used while the pass goes on. An exception
+  /// of on_final ends the pass.
+  using OnFinal = std::function<void(Tensor& leaf)>;
+  static void backward(const Tensor& y, const OnFinal& on_final);
+  /// Equal for handles of the same tensor.
+  static const void* identity(const Tensor& x) { return x.state_.get(); }
 
   /// The rescaling of the product that computed x; null if its weights were not rescaled. Results
   /// of other operations have none, except dropout(x).

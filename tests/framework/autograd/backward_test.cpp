@@ -448,6 +448,30 @@ TEST_CASE("attributes can be read by name and type, and printed", "[autograd][no
   CHECK(text.str() == "stride=[1, 2] groups=3 p=0.5 mode=same");
 }
 
+TEST_CASE("a gradient is final after the node that used it first", "[autograd][backward]") {
+  Tensor a = make_leaf({1}, {2});
+  Tensor b = make_leaf({1}, {3});
+  Tensor c = make_leaf({1}, {5});
+  a.set_name("a");
+  b.set_name("b");
+  c.set_name("c");
+  b.set_grad(make_tensor({1}, {100}));  // of an earlier pass
+  std::vector<std::pair<std::string, float>> ends;
+  TensorAccess::backward(mul(mul(mul(a, b), a), c), [&](Tensor& leaf) {
+    ends.emplace_back(leaf.name(), leaf.grad().item());
+    leaf.zero_grad();
+  });
+  // a a b c: c is used last, a for the last time with b.
+  CHECK(ends == std::vector<std::pair<std::string, float>>{{"c", 12}, {"a", 60}, {"b", 120}});
+  CHECK_FALSE(a.grad().defined());
+
+  const Tensor sum = add(a, b);
+  const auto stop = [](Tensor&) { throw DataError("test", "stop"); };
+  CHECK_THROWS_AS(TensorAccess::backward(sum, stop), DataError);
+  CHECK_THROWS_AS(TensorAccess::backward(make_leaf({2}, {1, 2}), stop), ShapeError);
+  CHECK_THROWS_AS(TensorAccess::backward(a, stop), GraphError);
+}
+
 TEST_CASE("attributes print lists of any number of integers", "[autograd][node]") {
   const auto print = [](const Tensor& y) {
     std::ostringstream text;
