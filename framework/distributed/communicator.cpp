@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "framework/core/file.hpp"
@@ -97,15 +98,23 @@ std::vector<Communicator::Bytes> Communicator::all_gather(std::span<const uint8_
   return all;
 }
 
-std::vector<Communicator::Bytes> Communicator::exchange(const std::vector<Bytes>& parts) {
+std::unique_ptr<Communicator::Exchange> Communicator::start_exchange(
+    int tag, Bytes bytes, const std::vector<Slice>& slices, const std::vector<int64_t>& sizes) {
   check();
-  in_call_ = true;
-  std::vector<Bytes> all = exchange_bytes(parts);
-  in_call_ = false;
   for (int64_t r = 0; r < size(); ++r) {
-    if (r != rank()) bytes_sent_ += std::ssize(parts[static_cast<size_t>(r)]);
+    if (r != rank()) bytes_sent_ += slices[static_cast<size_t>(r)].size;
   }
-  return all;
+  return start_bytes(tag, std::move(bytes), slices, sizes);
+}
+
+void Communicator::rest(std::chrono::steady_clock::time_point start) {
+  const auto waited = std::chrono::steady_clock::now() - start;
+  if (waited < std::chrono::microseconds(200)) {
+    std::this_thread::yield();
+  } else {
+    std::this_thread::sleep_for(
+        std::chrono::microseconds(waited < std::chrono::milliseconds(20) ? 20 : 200));
+  }
 }
 
 Communicator::Bytes Communicator::broadcast(std::span<const uint8_t> own) {

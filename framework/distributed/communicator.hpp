@@ -1,6 +1,8 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,13 +36,45 @@ class Communicator {
   /// Throws: DistributedError naming the rank, in all ranks, if one has called fail() instead, or
   /// died. From then on, every call throws it.
   std::vector<Bytes> all_gather(std::span<const uint8_t> own);
-  /// Sends parts[r] to rank r. Returns what each rank sent to this one. Call it only after
-  /// expect_exchange(), because it does not wait for fail().
-  /// Throws: DistributedError if a rank died.
-  std::vector<Bytes> exchange(const std::vector<Bytes>& parts);
-  /// Says, right after an all_gather() that all ranks have passed, that exchange() is their next
-  /// call. From here to its end, fail() means the death of this rank, as within any other call.
-  void expect_exchange() { in_call_ = true; }
+
+  /// Bytes that all ranks send each other while they compute on.
+  class Exchange {
+   public:
+    virtual ~Exchange() = default;
+    Exchange(const Exchange&) = delete;
+    Exchange& operator=(const Exchange&) = delete;
+    /// Lets the exchange go on. Returns whether it has ended.
+    /// Throws: DistributedError if a rank died.
+    virtual bool test() = 0;
+    /// What the rank sent to this one, once test() was true.
+    virtual std::span<const uint8_t> from(int64_t rank) const = 0;
+
+   protected:
+    Exchange() = default;
+  };
+  /// Bytes [begin, begin + size) of a buffer.
+  struct Slice {
+    int64_t begin = 0;
+    int64_t size = 0;
+  };
+  /// Starts to send slices[r] of `bytes` to rank r, and to receive sizes[r] bytes from it.
+  /// Exchanges with different tags, from 0 to 32767, may start in any order; those with the same
+  /// tag start in the same order in all ranks. Call it only after expect_exchanges(), because
+  /// exchanges do not wait for fail().
+  std::unique_ptr<Exchange> start_exchange(int tag,
+                                           Bytes bytes,
+                                           const std::vector<Slice>& slices,
+                                           const std::vector<int64_t>& sizes);
+  /// Says, right after an all_gather() that all ranks have passed, that exchanges are their next
+  /// calls. From here to end_exchanges(), fail() means the death of this rank, as within any other
+  /// call.
+  void expect_exchanges() { in_call_ = true; }
+  /// Says that all exchanges have ended, here and, as far as this rank is concerned, in the others.
+  void end_exchanges() { in_call_ = false; }
+  /// Waits a little, if a call has waited since `start`. Processes that share a core leave it to
+  /// the others.
+  static void rest(std::chrono::steady_clock::time_point start);
+
   /// Rank 0's bytes; those of other ranks are not used.   Throws: as all_gather().
   Bytes broadcast(std::span<const uint8_t> own);
   std::string broadcast(const std::string& own);
@@ -61,9 +95,12 @@ class Communicator {
 
  protected:
   Communicator() = default;
-  /// As all_gather() and exchange(), without fail().
+  /// As all_gather() and start_exchange(), without fail().
   virtual std::vector<Bytes> gather_bytes(Bytes own) = 0;
-  virtual std::vector<Bytes> exchange_bytes(const std::vector<Bytes>& parts) = 0;
+  virtual std::unique_ptr<Exchange> start_bytes(int tag,
+                                                Bytes bytes,
+                                                const std::vector<Slice>& slices,
+                                                const std::vector<int64_t>& sizes) = 0;
   /// Makes this rank dead for the others, without a call that they would have to answer.
   virtual void abandon() = 0;
   /// Throws DistributedError with the text and remember()'s line; all later calls throw it, too.

@@ -105,8 +105,8 @@ DataParallel::DataParallel(Module& net, Optimizer& optimizer, DataParallelOption
     sharding_.ranks = options_.ranks->size();
   }
   const auto add = [this](const Tensor& tensor) {
-    const auto same = [&](const Tensor& known) { return known.same_as(tensor); };
-    if (std::none_of(tensors_.begin(), tensors_.end(), same)) tensors_.push_back(tensor);
+    if (indices_.emplace(TensorAccess::identity(tensor), tensors_.size()).second)
+      tensors_.push_back(tensor);
   };
   for (const Tensor& parameter : optimizer.parameters()) add(parameter);
   for (const NamedState& entry : net.named_parameters()) {
@@ -118,6 +118,7 @@ DataParallel::DataParallel(Module& net, Optimizer& optimizer, DataParallelOption
     add(entry.tensor);
     unchanged_.push_back(entry);
   }
+  buckets_.emplace(tensors_);
 }
 
 ShardedEpoch DataParallel::epoch(const DataLoader& loader, int64_t epoch) const {
@@ -135,10 +136,7 @@ ShardPart DataParallel::take() {
   return part;
 }
 
-ShardPart DataParallel::compute(Batch& shard,
-                                const std::function<Tensor(Batch&)>& loss,
-                                float weight) {
-  const auto samples = static_cast<double>(shard.size());
+Tensor DataParallel::forward(Batch& shard, const std::function<Tensor(Batch&)>& loss) {
   std::vector<uint64_t> versions;
   for (const NamedState& entry : unchanged_) versions.push_back(entry.tensor.version());
   Tensor y = loss(shard);
@@ -153,12 +151,21 @@ ShardPart DataParallel::compute(Batch& shard,
   if (y.elements() != 1)
     throw ShapeError(
         kParallel, "the loss has shape ", y.shape(), ", expected one number, such as mean(...)");
-  const double value = samples * static_cast<double>(y.item());
+  return y;
+}
+
+void DataParallel::backward(int64_t shard, Tensor y, float weight, ShardExchange& exchange) {
   if (weight != 1.0f) y = mul(y, Tensor::full(y.shape(), weight));
-  y.backward();
-  ShardPart part = take();
-  part.loss = value;
-  return part;
+  TensorAccess::backward(y, [&](Tensor& leaf) {
+    const auto found = indices_.find(TensorAccess::identity(leaf));
+    if (found == indices_.end()) return;
+    Tensor grad = leaf.grad();
+    const TensorAccess::Least least = TensorAccess::least(leaf);
+    leaf.zero_grad();
+    TensorAccess::set_least(leaf, nullptr);
+    exchange.add(shard, found->second, std::move(grad), least);
+  });
+  exchange.end_shard(shard);
 }
 
 void DataParallel::check_same(std::vector<Fact> facts) const {
@@ -191,8 +198,8 @@ float DataParallel::backward(ShardedBatch& batch,
   for (int64_t shard = 0; shard < batch.count; ++shard)
     samples.push_back(Sharding::part(batch.samples, batch.count, shard).size());
   ShardPart before = take();  // of earlier batches of the same step
-  ShardParts tree(batch.count, join_parts);
-  std::vector<Communicator::Bytes> changes;
+  Communicator* const ranks = sharding_.ranks > 1 ? options_.ranks : nullptr;
+  ShardExchange exchange(tensors_, *buckets_, sharding_, batch.count, ranks);
   state_.keep();
   const auto put_back = [&](const char* error) {
     state_.restore();
@@ -200,29 +207,28 @@ float DataParallel::backward(ShardedBatch& batch,
       tensors_[i].set_grad(before.grads[i]);
       TensorAccess::set_least(tensors_[i], before.least[i]);
     }
+    exchange.fail(error);
     if (options_.ranks != nullptr) options_.ranks->fail(error);
   };
   try {
     for (int64_t shard = batch.own.begin; shard < batch.own.end; ++shard) {
       const ShardScope scope(shard);
-      const double part = static_cast<double>(samples[static_cast<size_t>(shard)]) /
-                          static_cast<double>(batch.samples);
-      Batch& own = batch.shards[static_cast<size_t>(shard - batch.own.begin)];
-      tree.add(shard, compute(own, loss, static_cast<float>(part * static_cast<double>(share))));
-      changes.push_back(state_.changes());
+      const auto n = static_cast<double>(samples[static_cast<size_t>(shard)]);
+      const double part = n / static_cast<double>(batch.samples);
+      Tensor y = forward(batch.shards[static_cast<size_t>(shard - batch.own.begin)], loss);
+      exchange.add_pass(shard, n * static_cast<double>(y.item()), state_.changes());
+      backward(
+          shard, std::move(y), static_cast<float>(part * static_cast<double>(share)), exchange);
       state_.restore();
     }
-    ShardPart joined =
-        options_.ranks == nullptr
-            ? std::move(tree.nodes().begin()->second)
-            : exchange(*options_.ranks, sharding_, batch.count, tensors_, tree, changes);
-    state_.join(changes, samples);
-    const std::vector<TensorAccess::Least> least = joined.least;
+    ShardPart joined = exchange.finish();
+    state_.join(exchange.changes(), samples);
     // In memory of its own: others may share that of the gradients from before.
-    joined = join_parts(std::move(joined), before);
+    joined.grads = sum_of(std::move(joined.grads), before.grads);
     for (size_t i = 0; i < tensors_.size(); ++i) {
       tensors_[i].set_grad(joined.grads[i]);
-      TensorAccess::set_least(tensors_[i], least[i] == nullptr ? before.least[i] : least[i]);
+      TensorAccess::set_least(tensors_[i],
+                              joined.least[i] == nullptr ? before.least[i] : joined.least[i]);
     }
     return static_cast<float>(joined.loss / static_cast<double>(batch.samples));
   } catch (const std::exception& error) {

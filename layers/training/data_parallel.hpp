@@ -5,6 +5,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -84,7 +85,8 @@ class ShardedEpoch {
 ///   loss, gradients  sum of n / N times that of the shard, in a binary tree over the shards
 ///   running statistics, ranges, counts   Module::join_shards()
 /// So if the loss is a mean over samples, so is the joined one. Each rank computes its shards, and
-/// all ranks get the joined values. fit() does the same with FitOptions::shards and ranks.
+/// all ranks get the joined values. While a rank's last shard is in its backward pass, gradients
+/// that are complete are already sent. fit() does the same with FitOptions::shards and ranks.
 class DataParallel {
  public:
   /// Network, optimizer and ranks must outlive this object; the network keeps its modules, slots
@@ -114,7 +116,10 @@ class DataParallel {
   const Sharding& sharding() const { return sharding_; }
 
  private:
-  ShardPart compute(Batch& shard, const std::function<Tensor(Batch&)>& loss, float weight);
+  /// The loss of a shard.
+  Tensor forward(Batch& shard, const std::function<Tensor(Batch&)>& loss);
+  /// Computes the gradients of weight times the loss y.
+  void backward(int64_t shard, Tensor y, float weight, ShardExchange& exchange);
   /// Takes the gradients and domains from the tensors.
   ShardPart take();
 
@@ -123,7 +128,9 @@ class DataParallel {
   DataParallelOptions options_;
   Sharding sharding_;
   PassState state_;
-  std::vector<Tensor> tensors_;        // whose gradients are joined
+  std::vector<Tensor> tensors_;                      // whose gradients are joined
+  std::unordered_map<const void*, size_t> indices_;  // in tensors_, by TensorAccess::identity()
+  std::optional<GradBuckets> buckets_;
   std::vector<NamedState> unchanged_;  // what a loss must not change
 };
 

@@ -2,8 +2,8 @@
 // with quantization (BITS, 8 if not given), on the ranks that a launcher of MPI has started.
 // Without a launcher, in this process alone. Checkpoints go into FOLDER, from which a run resumes,
 // and FOLDER/model.bin gets the trained network. what: "kill", "throw", "leave" (by an exception
-// between two calls of one exchange) or "seed", which rank RANK does after step STEP of the float
-// training; "seed" and "isa" take another seed and other kernels from the start.
+// where the others wait for its gradients) or "seed", which rank RANK does after step STEP of the
+// float training; "seed" and "isa" take another seed and other kernels from the start.
 #include <signal.h>
 
 #include <cstdlib>
@@ -63,7 +63,9 @@ void train(const std::string& folder, int bits, const Fault& fault, Communicator
                  MaxPool2d{2},
                  Flatten{},
                  Dropout{0.1f},
-                 Linear{64, 4}};
+                 Linear{64, 256},  // enough weights for messages during the backward pass
+                 ReLU{},
+                 Linear{256, 4}};
   const Dataset training = images(84, 1);
   const Dataset test = images(40, 2);
   DataLoader loader(training,
@@ -78,7 +80,7 @@ void train(const std::string& folder, int bits, const Fault& fault, Communicator
   options.after_step = [&](int64_t step, float) {
     if (!fails || step != fault.step) return;
     if (fault.what == "kill") ::raise(SIGKILL);
-    if (fault.what == "leave") ranks->expect_exchange();
+    if (fault.what == "leave") ranks->expect_exchanges();
     if (fault.what == "throw" || fault.what == "leave")
       throw DataError("test", "this rank gives up");
   };

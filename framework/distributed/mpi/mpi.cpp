@@ -7,12 +7,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <limits>
+#include <list>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -41,6 +43,12 @@ std::string error_text(int code) {
 void check_mpi(int code) {
   if (code != MPI_SUCCESS) throw DistributedError(kWhere, "MPI: ", error_text(code));
 }
+
+/// The start of what a rank gathers. Few bytes need no second message.
+struct First {
+  int64_t size = 0;
+  std::array<uint8_t, 248> bytes{};
+};
 
 void append(Communicator::Bytes& to, const void* from, size_t n) {
   const auto* const bytes = static_cast<const uint8_t*>(from);
@@ -71,14 +79,17 @@ struct Layout {
 struct MpiRanks::State {
   /// What MPI reads and writes during a call. After a death, it may do so until the process ends.
   struct Buffers {
-    int64_t size = 0;
-    int64_t most = 0;
+    First own;
+    std::vector<First> firsts;
     Bytes out;
     Bytes in;
-    std::vector<int64_t> sent;
-    std::vector<int64_t> sizes;
-    std::optional<Layout> from;
-    std::optional<Layout> to;
+    std::optional<Layout> layout;
+  };
+  /// The same of an exchange.
+  struct Flight {
+    Bytes out;
+    Bytes in;
+    std::vector<MPI_Request> requests;
   };
 
   MPI_Comm comm = MPI_COMM_NULL;
@@ -88,6 +99,7 @@ struct MpiRanks::State {
   int exceptions = 0;      // in flight when the object was made
   bool abandoned = false;  // MPI cannot end
   Buffers buffers;
+  std::list<std::shared_ptr<Flight>> flights;  // that have not ended
   std::vector<std::string> names;
   std::unique_ptr<Lifeline> lifeline;
   std::mutex mutex;                   // of the line
@@ -242,37 +254,37 @@ void MpiRanks::remember(const std::string& line) {
 
 namespace {
 
-/// Waits for a request. Ranks that share a core leave it to the others. Returns MPI's code, or
-/// nothing if a rank died.
-std::optional<int> wait_for(MPI_Request& request, const Lifeline* lifeline) {
-  const auto start = std::chrono::steady_clock::now();
-  for (;;) {
-    int done = 0;
-    const int code = MPI_Test(&request, &done, MPI_STATUS_IGNORE);
-    if (code != MPI_SUCCESS || done != 0) return code;
-    if (lifeline != nullptr && lifeline->dead() >= 0) return std::nullopt;
-    const auto waited = std::chrono::steady_clock::now() - start;
-    if (waited < std::chrono::microseconds(200)) {
-      std::this_thread::yield();
-    } else {
-      std::this_thread::sleep_for(
-          std::chrono::microseconds(waited < std::chrono::milliseconds(20) ? 20 : 200));
-    }
-  }
+/// Whether all requests have ended. Nothing if one failed, or a rank died; code: MPI's.
+std::optional<bool> ended(int n, MPI_Request* requests, const Lifeline* lifeline, int& code) {
+  int done = 0;
+  code = MPI_Testall(n, requests, &done, MPI_STATUSES_IGNORE);
+  if (code != MPI_SUCCESS) return std::nullopt;
+  if (done != 0) return true;
+  code = MPI_ERR_OTHER;
+  if (lifeline != nullptr && lifeline->dead() >= 0) return std::nullopt;
+  return false;
 }
 
 }  // namespace
 
 void MpiRanks::finish(void* request) {
+  const auto start = std::chrono::steady_clock::now();
+  for (int code = MPI_SUCCESS;;) {
+    const auto done = ended(1, static_cast<MPI_Request*>(request), state_->lifeline.get(), code);
+    if (!done) lose(code);
+    if (*done) return;
+    rest(start);
+  }
+}
+
+void MpiRanks::lose(int code) {
   State& s = *state_;
-  const std::optional<int> code = wait_for(*static_cast<MPI_Request*>(request), s.lifeline.get());
-  if (code == MPI_SUCCESS) return;
   // If MPI notices a death first, the lifeline soon knows whose it is.
   for (int i = 0; s.lifeline && s.lifeline->dead() < 0 && i < 100; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   const int64_t dead = s.lifeline ? s.lifeline->dead() : -1;
   s.noticed = true;
-  give_up(dead >= 0 ? name(dead) + " died" : "MPI: " + error_text(code.value_or(MPI_ERR_OTHER)));
+  give_up(dead >= 0 ? name(dead) + " died" : "MPI: " + error_text(code));
 }
 
 void MpiRanks::abandon() {
@@ -282,82 +294,132 @@ void MpiRanks::abandon() {
   if (s.lifeline) s.lifeline->drop();
 }
 
-// The sizes go first. What MPI cannot count in int goes in several rounds. All that MPI reads or
-// writes lies in the buffers of the state, which outlive a call that a death ends.
+// What MPI cannot count in int goes in several rounds. All that MPI reads or writes lies in the
+// buffers of the state, which outlive a call that a death ends.
 std::vector<Communicator::Bytes> MpiRanks::gather_bytes(Bytes own) {
   State& s = *state_;
   State::Buffers& b = s.buffers;
   const auto ranks = static_cast<size_t>(s.size);
+  constexpr auto kFirst = static_cast<int64_t>(sizeof(First::bytes));
   b.out = std::move(own);
-  b.size = std::ssize(b.out);
-  b.sizes.assign(ranks, 0);
+  b.own.size = std::ssize(b.out);
+  std::copy_n(b.out.begin(), std::min(kFirst, b.own.size), b.own.bytes.begin());
+  b.firsts.assign(ranks, {});
   MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(
-      MPI_Iallgather(&b.size, 1, MPI_INT64_T, b.sizes.data(), 1, MPI_INT64_T, s.comm, &request));
+  check_mpi(MPI_Iallgather(
+      &b.own, sizeof(First), MPI_BYTE, b.firsts.data(), sizeof(First), MPI_BYTE, s.comm, &request));
   finish(&request);
-  const int64_t most = *std::max_element(b.sizes.begin(), b.sizes.end());
-  const int64_t chunk = kMostAtOnce / s.size;
   std::vector<Bytes> all(ranks);
+  std::vector<int64_t> left;  // after the first bytes
+  for (size_t r = 0; r < ranks; ++r) {
+    const First& first = b.firsts[r];
+    append(all[r], first.bytes.data(), static_cast<size_t>(std::min(kFirst, first.size)));
+    left.push_back(std::max<int64_t>(first.size - kFirst, 0));
+  }
+  const int64_t most = *std::max_element(left.begin(), left.end());
+  const int64_t chunk = kMostAtOnce / s.size;
   for (int64_t begin = 0; begin < most; begin += chunk) {
-    b.to.emplace(b.sizes, begin, chunk);
-    b.in.assign(static_cast<size_t>(b.to->total), 0);
-    check_mpi(MPI_Iallgatherv(b.out.data() + std::min(begin, b.size),
-                              b.to->counts[static_cast<size_t>(s.rank)],
+    b.layout.emplace(left, begin, chunk);
+    b.in.assign(static_cast<size_t>(b.layout->total), 0);
+    check_mpi(MPI_Iallgatherv(b.out.data() + std::min(kFirst + begin, b.own.size),
+                              b.layout->counts[static_cast<size_t>(s.rank)],
                               MPI_BYTE,
                               b.in.data(),
-                              b.to->counts.data(),
-                              b.to->places.data(),
+                              b.layout->counts.data(),
+                              b.layout->places.data(),
                               MPI_BYTE,
                               s.comm,
                               &request));
     finish(&request);
-    b.to->take(b.in, all);
+    b.layout->take(b.in, all);
   }
   b = {};
   return all;
 }
 
-std::vector<Communicator::Bytes> MpiRanks::exchange_bytes(const std::vector<Bytes>& parts) {
-  State& s = *state_;
-  State::Buffers& b = s.buffers;
-  const auto ranks = static_cast<size_t>(s.size);
-  b.sent.clear();
-  for (const Bytes& part : parts) b.sent.push_back(std::ssize(part));
-  b.sizes.assign(ranks, 0);
-  MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(MPI_Ialltoall(
-      b.sent.data(), 1, MPI_INT64_T, b.sizes.data(), 1, MPI_INT64_T, s.comm, &request));
-  finish(&request);
-  b.size = *std::max_element(b.sent.begin(), b.sent.end());
-  // Of all ranks, which make the same number of rounds.
-  check_mpi(MPI_Iallreduce(&b.size, &b.most, 1, MPI_INT64_T, MPI_MAX, s.comm, &request));
-  finish(&request);
-  const int64_t chunk = kMostAtOnce / s.size;
-  std::vector<Bytes> all(ranks);
-  for (int64_t begin = 0; begin < b.most; begin += chunk) {
-    b.from.emplace(b.sent, begin, chunk);
-    b.to.emplace(b.sizes, begin, chunk);
-    b.out.clear();
-    for (size_t r = 0; r < ranks; ++r) {
-      if (b.from->counts[r] > 0)
-        append(b.out, parts[r].data() + begin, static_cast<size_t>(b.from->counts[r]));
+/// Messages from each rank to each other.
+class MpiRanks::Messages : public Exchange {
+ public:
+  Messages(MpiRanks& ranks,
+           int tag,
+           Bytes bytes,
+           const Slice& own,
+           const std::vector<Slice>& slices,
+           const std::vector<int64_t>& sizes)
+      : ranks_(ranks), own_(own) {
+    State& s = *ranks.state_;
+    for (int64_t r = 0; r < s.size; ++r) {
+      const int64_t size = r == s.rank ? 0 : sizes[static_cast<size_t>(r)];
+      places_.push_back({places_.empty() ? 0 : places_.back().begin + places_.back().size, size});
     }
-    b.in.assign(static_cast<size_t>(b.to->total), 0);
-    check_mpi(MPI_Ialltoallv(b.out.data(),
-                             b.from->counts.data(),
-                             b.from->places.data(),
-                             MPI_BYTE,
-                             b.in.data(),
-                             b.to->counts.data(),
-                             b.to->places.data(),
-                             MPI_BYTE,
-                             s.comm,
-                             &request));
-    finish(&request);
-    b.to->take(b.in, all);
+    flight_ = std::make_shared<State::Flight>();
+    flight_->out = std::move(bytes);
+    flight_->requests.reserve(2 * static_cast<size_t>(s.size));
+    flight_->in.resize(static_cast<size_t>(places_.back().begin + places_.back().size));
+    s.flights.push_back(flight_);
+    at_ = std::prev(s.flights.end());
+    for (int k = 1; k < s.size; ++k) {
+      const int r = (s.rank + s.size - k) % s.size;
+      const Slice& place = places_[static_cast<size_t>(r)];
+      start(place, [&](int64_t begin, int n, MPI_Request* request) {
+        return MPI_Irecv(flight_->in.data() + begin, n, MPI_BYTE, r, tag, s.comm, request);
+      });
+    }
+    for (int k = 1; k < s.size; ++k) {  // not all to the same rank at once
+      const int r = (s.rank + k) % s.size;
+      start(slices[static_cast<size_t>(r)], [&](int64_t begin, int n, MPI_Request* request) {
+        return MPI_Isend(flight_->out.data() + begin, n, MPI_BYTE, r, tag, s.comm, request);
+      });
+    }
   }
-  b = {};
-  return all;
+
+  bool test() override {
+    if (done_) return true;
+    State& s = *ranks_.state_;
+    int code = MPI_SUCCESS;
+    const auto done = ended(static_cast<int>(flight_->requests.size()),
+                            flight_->requests.data(),
+                            s.lifeline.get(),
+                            code);
+    if (!done) ranks_.lose(code);
+    if (!*done) return false;
+    s.flights.erase(at_);
+    done_ = true;
+    return true;
+  }
+
+  std::span<const uint8_t> from(int64_t rank) const override {
+    const bool is_own = rank == ranks_.rank();
+    const Slice& slice = is_own ? own_ : places_[static_cast<size_t>(rank)];
+    return std::span(is_own ? flight_->out : flight_->in)
+        .subspan(static_cast<size_t>(slice.begin), static_cast<size_t>(slice.size));
+  }
+
+ private:
+  /// post(begin, bytes, request) for as many parts as MPI can count.
+  template <class Post>
+  void start(const Slice& slice, const Post& post) {
+    for (int64_t at = 0; at < slice.size; at += kMostAtOnce) {
+      MPI_Request& request = flight_->requests.emplace_back(MPI_REQUEST_NULL);
+      check_mpi(post(
+          slice.begin + at, static_cast<int>(std::min(slice.size - at, kMostAtOnce)), &request));
+    }
+  }
+
+  MpiRanks& ranks_;
+  Slice own_;
+  std::vector<Slice> places_;  // of what each rank sent
+  std::shared_ptr<State::Flight> flight_;
+  std::list<std::shared_ptr<State::Flight>>::iterator at_;
+  bool done_ = false;
+};
+
+std::unique_ptr<Communicator::Exchange> MpiRanks::start_bytes(int tag,
+                                                              Bytes bytes,
+                                                              const std::vector<Slice>& slices,
+                                                              const std::vector<int64_t>& sizes) {
+  const Slice own = slices[static_cast<size_t>(state_->rank)];
+  return std::make_unique<Messages>(*this, tag, std::move(bytes), own, slices, sizes);
 }
 
 }  // namespace quantrain

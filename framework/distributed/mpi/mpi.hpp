@@ -35,12 +35,17 @@ class MpiRanks : public Communicator {
 
  protected:
   std::vector<Bytes> gather_bytes(Bytes own) override;
-  std::vector<Bytes> exchange_bytes(const std::vector<Bytes>& parts) override;
+  std::unique_ptr<Exchange> start_bytes(int tag,
+                                        Bytes bytes,
+                                        const std::vector<Slice>& slices,
+                                        const std::vector<int64_t>& sizes) override;
   void abandon() override;
 
  private:
   struct State;
+  class Messages;
   void finish(void* request);  // an MPI_Request
+  [[noreturn]] void lose(int code);
   void connect();
 
   std::unique_ptr<State> state_;

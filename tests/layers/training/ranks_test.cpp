@@ -1,7 +1,9 @@
 #include <cmath>
 #include <map>
 #include <mutex>
+#include <thread>
 
+#include "framework/autograd/node.hpp"
 #include "framework/autograd/ops.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/random.hpp"
@@ -289,16 +291,87 @@ TEST_CASE("a rank that leaves an exchange by an exception is dead for the others
           "[layers][distributed]") {
   const auto errors = ThreadRanks(3).run([&](Communicator& ranks) {
     ranks.barrier();
-    ranks.expect_exchange();
+    ranks.expect_exchanges();
     if (ranks.rank() == 1) {
-      ranks.fail("no memory");  // must not meet the others' exchange()
+      ranks.fail("no memory");  // must not meet the others' exchange
       throw DataError("test", "no memory");
     }
-    ranks.exchange(std::vector<Communicator::Bytes>(3));
+    const auto exchange = ranks.start_exchange(
+        0, Communicator::Bytes(1), std::vector<Communicator::Slice>(3, {0, 1}), {1, 1, 1});
+    while (!exchange->test()) std::this_thread::yield();
   });
   CHECK(errors[0].find("rank 1 died") != std::string::npos);
   CHECK(errors[1].find("no memory") != std::string::npos);
   CHECK(errors[2].find("rank 1 died") != std::string::npos);
+}
+
+namespace {
+
+/// y = x. Its backward pass calls a function.
+class CallingNode : public Node {
+ public:
+  explicit CallingNode(std::function<void()> call) : call_(std::move(call)) {}
+  std::string_view type() const override { return "calling"; }
+  std::vector<Tensor> backward(Tensor grad_y) override {
+    call_();
+    return {std::move(grad_y)};
+  }
+
+ private:
+  std::function<void()> call_;
+};
+
+/// Two layers of 128 x 128, whose gradients are joined one after the other. call runs in the
+/// backward pass, between the layers. Returns what the ranks threw.
+std::vector<std::string> errors_of_two_layers(
+    int64_t size, const std::function<void(Communicator&, const Tensor& first)>& call) {
+  return ThreadRanks(size).run([&](Communicator& ranks) {
+    Generator generator(3);
+    Sequential net{Linear{128, 128, {}, generator}, Linear{128, 128, {}, generator}};
+    Adam optimizer(net.parameters());
+    DataLoader loader(
+        Dataset({8, 128}, std::vector<uint8_t>(8 * 128, 9), std::vector<int32_t>(8), 1),
+        {.batch = 8});
+    DataParallel parallel(net, optimizer, {.shards = 4, .ranks = &ranks});
+    const ShardedEpoch epoch = parallel.epoch(loader, 0);
+    ShardedBatch batch = *epoch.begin();
+    parallel.backward(batch, [&](Batch& shard) {
+      const Tensor x = net.find("0")(shard.input);
+      const Tensor y =
+          record<CallingNode>(x.detach(), {x}, [&] { call(ranks, net.parameters()[0]); });
+      return mean(net.find("1")(y));
+    });
+  });
+}
+
+}  // namespace
+
+TEST_CASE("gradients are sent before the backward pass ends", "[layers][distributed]") {
+  constexpr int64_t kLayer = 4 * 128 * 129;
+  std::vector<int64_t> sent(2);
+  const auto errors = errors_of_two_layers(2, [&](Communicator& ranks, const Tensor& first) {
+    // The last shard's is the one that stays.
+    sent[static_cast<size_t>(ranks.rank())] = first.grad().defined() ? 0 : ranks.bytes_sent();
+  });
+  CHECK(errors == none(2));
+  for (const int64_t bytes : sent) CHECK(bytes > kLayer / 2);
+}
+
+TEST_CASE("a rank that fails in a backward pass ends the others with its text",
+          "[layers][distributed]") {
+  const int64_t size = GENERATE(2, 3, 5);  // of 5, one has no shard
+  int passes = 0;
+  std::mutex mutex;
+  const auto errors = errors_of_two_layers(size, [&](Communicator& ranks, const Tensor&) {
+    const std::lock_guard lock(mutex);
+    const int64_t last = Sharding{.shards = 4, .rank = 1, .ranks = size}.own(4).size();
+    if (ranks.rank() == 1 && ++passes == last) throw DataError("test", "no gradient");
+  });
+  for (int64_t rank = 0; rank < size; ++rank) {
+    const std::string expected =
+        rank == 1 ? "[test] no gradient" : "rank 1 failed: [test] no gradient";
+    CHECK(errors[static_cast<size_t>(rank)].find(expected) != std::string::npos);
+  }
 }
 
 TEST_CASE("a rank whose state leaves the others' is found after the epoch",
