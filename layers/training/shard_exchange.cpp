@@ -246,7 +246,8 @@ void ShardExchange::start(size_t b) {
   for (int64_t r = 0; r < ranks_->size(); ++r) {
     const Sharding::Interval part = slice(bucket, r);
     const auto begin = std::ssize(bytes);
-    for (const auto& [node, grads] : bucket.own.nodes()) {
+    for (const auto& joined : bucket.own.nodes()) {
+      const Grads& grads = joined.second;
       const size_t to = bytes.size();
       bytes.resize(to + static_cast<size_t>(part.size()) * sizeof(float));
       for_each_part(bucket.begins, part.begin, part.end, [&](size_t i, int64_t from, int64_t n) {
