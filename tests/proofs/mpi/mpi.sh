@@ -12,7 +12,7 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 source "$root/scripts/packages"
 source "$root/tests/proofs/runs.sh"
-kills=100 counts="1 2 3 5 8" limit=1000 data="" mpis="openmpi mpich"
+kills=100 epochs=1 counts="1 2 3 5 8" limit=1000 data="" mpis="openmpi mpich"
 programs="mnist_mlp mnist_cnn mnist_bncnn mnist_resnet sensor_classification image_classification anomaly_detection keyword_spotting"
 while [[ $# -gt 0 ]]; do
   case $1 in
@@ -79,7 +79,7 @@ train() {
     *) own=(--data "$data" --limit "$limit") ;;
   esac
   mkdir -p "$folder"
-  exec "${launcher[@]}" "$work/$mpi/$program" "${own[@]}" --epochs 1 --qat-epochs 1 \
+  exec "${launcher[@]}" "$work/$mpi/$program" "${own[@]}" --epochs "$epochs" --qat-epochs "$epochs" \
        --timing-calls 1 --seed 5 --threads 1 --shards 8 --weight-bits "$bits" --activation-bits "$bits" \
        --checkpoint "$folder/checkpoints" --save "$folder/model" --report "$folder/report" "${@:6}"
 }
@@ -167,6 +167,7 @@ echo
 # Kills. Of each run, one rank is killed at a random moment; then it is resumed on another number of ranks, and killed
 # again, until it ends.
 SECONDS=0
+epochs=12  # so that most of the time passes in training
 program=mnist_bncnn
 whole=$work/whole
 begin=$(date +%s%N)
