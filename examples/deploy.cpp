@@ -8,16 +8,19 @@
 #include <vector>
 
 #include "framework/core/error.hpp"
+#include "framework/core/file.hpp"
+#include "framework/core/system/process.hpp"
 #include "framework/integer/integer_model.hpp"
 
 int main(int argc, char** argv) try {
-  if (argc < 2) throw quantrain::Error("deploy", "usage: deploy MODEL [IMAGE]");
-  const auto model = quantrain::IntegerModel::load(std::string(argv[1]));
-  std::FILE* input = argc > 2 ? std::fopen(argv[2], "rb") : stdin;
-  if (input == nullptr) throw quantrain::Error(argv[2], "cannot be opened");
+  const auto [count, values] = quantrain::system::start_program(argc, argv);
+  if (count < 2) throw quantrain::Error("deploy", "usage: deploy MODEL [IMAGE]");
+  const auto model = quantrain::IntegerModel::load(std::string(values[1]));
 
   std::vector<uint8_t> image(static_cast<size_t>(model.input_shape().elements()));
-  if (std::fread(image.data(), 1, image.size(), input) != image.size())
+  const size_t bytes = count > 2 ? quantrain::InputFile(values[2]).read(image)
+                                 : std::fread(image.data(), 1, image.size(), stdin);
+  if (bytes != image.size())
     throw quantrain::Error(
         "deploy", "the file has fewer than the ", image.size(), " bytes of an image");
   std::vector<int32_t> logits(static_cast<size_t>(model.output_size()));

@@ -1,6 +1,5 @@
 // ResNet-8 on images of 32 x 32: CIFAR-10, or a folder in MNIST's format, whose images get a
 // border.
-#include <filesystem>
 
 #include "examples/common/images.hpp"
 #include "examples/common/report.hpp"
@@ -39,8 +38,7 @@ Dataset padded(const Dataset& images) {
 }
 
 Dataset read(const std::string& folder, Split split) {
-  if (std::filesystem::exists(to_path(folder + "/test_batch.bin")))
-    return read_cifar10(folder, split);
+  if (exists(folder + "/test_batch.bin")) return read_cifar10(folder, split);
   return padded(Dataset::mnist(folder, split));
 }
 

@@ -1,7 +1,6 @@
 // Recognizes ten spoken words with DS-CNN, from cepstral coefficients of one second of sound.
 // espeak-ng speaks the words. The test uses voices that do not occur in training.
 #include <array>
-#include <filesystem>
 #include <iostream>
 
 #include "examples/common/audio.hpp"
@@ -130,13 +129,13 @@ Features part(const TensorFile& file, const std::string& name) {
 /// The features for these flags, read from the cache, or else computed and written to it.
 Parts cached_parts(const SpeechFlags& flags, uint64_t seed) {
   const std::string path = flags.cache + "/features.safetensors";
-  if (std::filesystem::exists(to_path(path))) {
+  if (exists(path)) {
     const TensorFile file = load_safetensors(path);
     if (file.metadata_at("settings") == flags.settings(seed))
       return {part(file, "training"), part(file, "test")};
   }
   std::cout << "speaking the words into " << flags.words(seed) << '\n' << std::flush;
-  std::filesystem::create_directories(to_path(flags.cache));
+  make_folders(flags.cache);
   Parts parts = make_parts(flags, seed);
   TensorFile file;
   file.metadata["settings"] = flags.settings(seed);

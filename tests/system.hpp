@@ -31,6 +31,20 @@ void grow_file(const std::string& path, int64_t bytes);
 /// a call, on systems where this cannot be set.
 bool on_one_processor(const std::function<void()>& f);
 
+/// What f prints on standard output.
+std::string printed(const std::function<void()>& f);
+
+/// Makes a named pipe. Windows has none in folders.
+/// Throws: std::system_error
+void make_pipe(const std::string& path);
+
+/// Removes a folder and what it contains, also if paths are longer than 260 characters.
+void remove_folder(const std::string& path);
+
+/// Whether the running test must be left out, because it needs what only POSIX systems have. If so,
+/// prints its name and the reason.
+bool left_out_on_windows(const char* reason);
+
 /// Starts this program again with one argument and these environment variables, and tells whether
 /// it succeeded.
 bool run_again(const std::vector<std::pair<std::string, std::string>>& variables,

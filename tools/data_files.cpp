@@ -22,14 +22,14 @@ using Extents = std::vector<int64_t>;
 
 /// The path, plain or gzipped.
 std::string plain_or_gz(const fs::path& path) {
-  fs::path packed = path;
-  packed += ".gz";
-  return to_text(fs::exists(path) || !fs::exists(packed) ? path : packed);
+  std::string plain = to_text(path);
+  std::string packed = plain + ".gz";
+  return exists(plain) || !exists(packed) ? plain : packed;
 }
 
 bool is_idx_folder(const fs::path& folder) {
   for (const char* const name : {"t10k-images-idx3-ubyte", "train-images-idx3-ubyte"}) {
-    if (fs::exists(to_path(plain_or_gz(folder / name)))) return true;
+    if (exists(plain_or_gz(folder / name))) return true;
   }
   return false;
 }
@@ -68,12 +68,12 @@ Data read_pngs(const std::string& path, const std::vector<std::string>& files, i
 
 Data read_images(const std::string& path, const Extents& expected) {
   const int64_t channels = channels_of(expected);
-  if (!fs::is_directory(to_path(path))) return read_pngs(path, {path}, channels);
+  if (!is_folder(path)) return read_pngs(path, {path}, channels);
   std::vector<std::string> files;
   bool has_folders = false;
   for (const std::string& name : names_in(path)) {
     const fs::path entry = to_path(path) / to_path(name);
-    if (name[0] != '.' && fs::is_directory(entry)) has_folders = true;
+    if (name[0] != '.' && is_folder(to_text(entry))) has_folders = true;
     if (entry.extension() == ".png") files.push_back(to_text(entry));
   }
   if (!has_folders && !files.empty()) return read_pngs(path, files, channels);
@@ -209,7 +209,7 @@ void read_targets(const std::string& path, Data& data) {
     data.target_is_input = true;
     return;
   }
-  if (!fs::exists(to_path(path))) throw DataError(path, "does not exist");
+  if (!exists(path)) throw DataError(path, "does not exist");
   const std::string extension = to_text(to_path(path).extension());
   const bool is_npy = extension == ".npy";
   if (!is_npy) {
@@ -249,24 +249,24 @@ Shape shape_of(const std::vector<int64_t>& extents) {
 
 Data read_files(const DataFlags& flags, const Model& model) {
   if (flags.path.empty()) throw WrongCall("--data", "is missing");
-  if (!fs::exists(to_path(flags.path))) throw DataError(flags.path, "does not exist");
+  if (!exists(flags.path)) throw DataError(flags.path, "does not exist");
   const fs::path extension = to_path(flags.path).extension();
-  const bool is_folder = fs::is_directory(to_path(flags.path));
-  const bool is_idx = is_folder && is_idx_folder(to_path(flags.path));
+  const bool has_files = is_folder(flags.path);
+  const bool is_idx = has_files && is_idx_folder(to_path(flags.path));
   const Extents expected = model.input_shape();
   if (!flags.split.empty() && !is_idx) throw WrongCall("--split", "is only for IDX folders");
   if (!flags.layout.empty() && extension != ".npy")
     throw WrongCall("--layout", "is only for .npy files");
   if (!flags.columns.empty() && extension != ".csv")
     throw WrongCall("--columns", "is only for .csv files");
-  const bool is_known = is_folder || extension == ".png" || extension == ".npy" ||
+  const bool is_known = has_files || extension == ".png" || extension == ".npy" ||
                         extension == ".csv" || extension == ".bin" || extension == ".raw";
   if (!is_known)
     throw DataError(flags.path,
                     "is none of the data that are read: a folder of IDX or .png files, .npy, .csv, "
                     ".png, or raw bytes, named .bin or .raw");
   Data data = is_idx                             ? read_idx(flags)
-              : is_folder || extension == ".png" ? read_images(flags.path, expected)
+              : has_files || extension == ".png" ? read_images(flags.path, expected)
               : extension == ".npy"              ? read_array(flags.path)
               : extension == ".csv"              ? read_table(flags, model)
                                                  : read_bytes(flags.path, expected);

@@ -1,6 +1,5 @@
 // quantrain export: a model as C99 or ONNX.
 #include <CLI/CLI.hpp>
-#include <filesystem>
 #include <memory>
 
 #include "framework/core/error.hpp"
@@ -144,8 +143,7 @@ void export_floats_to_onnx(const ExportOptions& options, Model& model) {
 }
 
 void export_to_c99(const ExportOptions& options, Model& model) {
-  namespace fs = std::filesystem;
-  if (!fs::is_directory(to_path(options.output)))
+  if (!is_folder(options.output))
     throw DataError(options.output, "is no folder: make it, or name another with --output");
   std::vector<std::pair<std::string, std::string>> outputs;
   for (const char* const suffix : {".h", ".c", "_test.c"}) {

@@ -111,8 +111,8 @@ int run_program(int argc, const char* const* argv) {
 
 int main(int argc, char** argv) {
   try {
-    const quantrain::system::Arguments arguments(argc, argv);
-    return quantrain::tools::run_program(arguments.count(), arguments.values());
+    const auto [count, values] = quantrain::system::start_program(argc, argv);
+    return quantrain::tools::run_program(count, values);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "quantrain: %s\n", error.what());
     return 1;

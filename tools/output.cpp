@@ -260,17 +260,15 @@ void write_files(const std::function<void()>& write) {
 void check_folder(const std::string& path) {
   namespace fs = std::filesystem;
   fs::path existing = fs::absolute(to_path(path));
-  while (!fs::exists(existing) && existing.has_relative_path()) existing = existing.parent_path();
+  while (!exists(to_text(existing)) && existing.has_relative_path())
+    existing = existing.parent_path();
   check_writable(to_text(existing / "step"));
 }
 
 void check_outputs(const std::vector<std::pair<std::string, std::string>>& outputs,
                    const std::vector<std::string>& inputs) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  const auto same = [&](const std::string& a, const std::string& b) {
-    return fs::weakly_canonical(fs::absolute(to_path(a), error), error) ==
-           fs::weakly_canonical(fs::absolute(to_path(b), error), error);
+  const auto same = [](const std::string& a, const std::string& b) {
+    return resolved(a) == resolved(b);
   };
   for (size_t i = 0; i < outputs.size(); ++i) {
     const auto& [name, path] = outputs[i];

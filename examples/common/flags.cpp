@@ -29,12 +29,7 @@ std::string check_seed(const std::string& text) {
 
 // Whether two paths name the same file, which need not exist yet.
 bool same_file(const std::string& a, const std::string& b) {
-  if (a.empty() || b.empty()) return false;
-  std::error_code error;
-  const auto canonical = [&](const std::string& path) {
-    return std::filesystem::weakly_canonical(std::filesystem::absolute(to_path(path)), error);
-  };
-  return canonical(a) == canonical(b) && !error;
+  return !a.empty() && !b.empty() && resolved(a) == resolved(b);
 }
 
 void add_flag(CLI::App& app, const ProgramFlag& flag) {
@@ -106,9 +101,9 @@ std::optional<Flags> parse_flags(int argc, const char* const* argv, const Comman
   for (CLI::Option* option : app.get_options()) {
     if (option != app.get_help_ptr()) option->capture_default_str();
   }
-  const system::Arguments arguments(argc, argv);
+  const auto [count, values] = system::start_program(argc, argv);
   try {
-    app.parse(arguments.count(), arguments.values());
+    app.parse(count, values);
   } catch (const CLI::CallForHelp&) {
     std::cout << app.help();
     return std::nullopt;

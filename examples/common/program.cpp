@@ -115,7 +115,7 @@ TrainingOptions stage(const Program& program,
                            .configuration = configuration(program, flags, task)};
   }
   if (!flags.log.empty()) {
-    std::filesystem::create_directories(to_path(flags.log));
+    make_folders(flags.log);
     options.evaluate = [&] {
       return Metrics{{task.score_name, task.score(predict(net, evaluation(task.test)))}};
     };

@@ -34,9 +34,8 @@ void check_images(const Shape& shape,
 
 std::string find_file(const std::string& folder, const std::string& name) {
   for (const char* suffix : {"", ".gz"}) {
-    const std::filesystem::path path = to_path(folder) / (name + suffix);
-    std::error_code ignored;
-    if (std::filesystem::exists(path, ignored)) return to_text(path);
+    const std::string path = to_text(to_path(folder) / (name + suffix));
+    if (exists(path)) return path;
   }
   throw DataError(kDataset, folder, ": has neither ", name, " nor ", name, ".gz");
 }
@@ -97,9 +96,7 @@ Dataset Dataset::from_idx(const std::string& images_path,
 }
 
 Dataset Dataset::mnist(const std::string& folder, Split split, const IdxOptions& options) {
-  std::error_code ignored;
-  if (!std::filesystem::is_directory(to_path(folder), ignored))
-    throw DataError(kDataset, folder, ": is not a folder");
+  if (!is_folder(folder)) throw DataError(kDataset, folder, ": is not a folder");
   const std::string prefix = split == Split::kTrain ? "train" : "t10k";
   const std::string images = find_file(folder, prefix + "-images-idx3-ubyte");
   return from_idx(images, find_file(folder, prefix + "-labels-idx1-ubyte"), 10, options);

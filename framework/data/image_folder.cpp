@@ -15,13 +15,11 @@ namespace fs = std::filesystem;
 
 constexpr const char* kFolder = "image folder";
 
-/// What a path leads to, if it is a link.   Throws: DataError if it leads nowhere.
-bool is_folder(const fs::path& path) {
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status))
-    throw DataError(kFolder, to_text(path), ": leads nowhere: ", error.message());
-  return fs::is_directory(status);
+/// Throws: DataError if the path is a link that leads nowhere.
+bool leads_to_folder(const fs::path& path) {
+  const std::string text = to_text(path);
+  if (!exists(text)) throw DataError(kFolder, text, ": leads nowhere");
+  return is_folder(text);
 }
 
 /// Paths in a folder, sorted by the bytes of their names. Hidden entries are left out.
@@ -47,10 +45,10 @@ ImageFolder read_image_folder(const std::string& folder, const ImageFolderOption
   std::vector<int32_t> labels;
   int64_t file_bytes = 0;
   for (const fs::path& of_class : entries(to_path(folder))) {
-    if (!is_folder(of_class)) continue;
+    if (!leads_to_folder(of_class)) continue;
     const size_t before = labels.size();
     for (const fs::path& path : entries(of_class)) {
-      if (is_folder(path))
+      if (leads_to_folder(path))
         throw DataError(kFolder,
                         to_text(path),
                         ": is a folder in the folder of a class: move its images into that one");

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -25,8 +24,6 @@
 
 namespace quantrain {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr const char* kFormat = "quantrain.checkpoint";
 constexpr const char* kVersion = "1";
@@ -72,11 +69,9 @@ std::vector<CheckpointFile> checkpoints_in(const std::string& folder) {
 
 /// Renames a file to "<path>.skipped", or, if that exists, to "<path>.skipped2" and so on.
 void set_aside(const std::string& path) {
-  std::error_code ignored;
   std::string name = path + kSkipped;
-  for (int i = 2; fs::exists(fs::symlink_status(to_path(name), ignored)); ++i)
-    name = path + kSkipped + std::to_string(i);
-  fs::rename(to_path(path), to_path(name), ignored);
+  for (int i = 2; is_name_taken(name); ++i) name = path + kSkipped + std::to_string(i);
+  rename_file(path, name);
 }
 
 std::string checksum(const TensorFile& file) {
@@ -207,9 +202,7 @@ Checkpoints::Checkpoints(CheckpointOptions options) : options_(std::move(options
   if (folder.empty()) fail("the option folder is \"\": name a folder");
   for (const std::string* text : {&options_.configuration, &options_.run})
     if (!is_utf8(*text)) fail("configuration or run is not UTF-8: \"", *text, '"');
-  std::error_code error;
-  fs::create_directories(to_path(folder), error);
-  if (error) fail(folder, ": ", error.message());
+  make_folders(folder);
   check_writable(path_of(folder, 0));
   const std::vector<CheckpointFile> files = checkpoints_in(folder);
   if (!options_.resume && !files.empty()) {
@@ -239,11 +232,10 @@ void Checkpoints::save(int64_t step,
   std::vector<CheckpointFile> files = checkpoints_in(options_.folder);
   int left = options_.keep;
   for (auto other = files.rbegin(); other != files.rend(); ++other) {
-    std::error_code gone_already;
     if (other->step >= step && other->path != path) {
       set_aside(other->path);
     } else if (left-- <= 0) {
-      fs::remove(to_path(other->path), gone_already);
+      remove_file(other->path);
     }
   }
 }

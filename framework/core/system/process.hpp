@@ -2,8 +2,6 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <string>
-#include <vector>
 
 // This process as the operating system sees it.
 namespace quantrain::system {
@@ -28,17 +26,14 @@ void on_interrupt(void (*handler)(int));
 /// Writes to standard error, from within that function.
 void write_error(const char* text);
 
-/// The arguments of main() in UTF-8.
-class Arguments {
- public:
-  Arguments(int count, const char* const* values);
-  int count() const { return static_cast<int>(values_.size()) - 1; }
-  /// As main() has them: a null pointer follows the last one.
-  const char* const* values() const { return values_.data(); }
-
- private:
-  std::vector<std::string> texts_;
-  std::vector<const char*> values_;
+/// The arguments of main(). A null pointer follows the last one.
+struct Arguments {
+  int count = 0;
+  const char* const* values = nullptr;
 };
+/// Lets a program start on Windows as on other systems, where this does nothing. The arguments that
+/// it returns are UTF-8, a console shows UTF-8 until the process ends, and standard input gives
+/// bytes as they are: otherwise Windows changes ends of lines, and the byte 26 ends the input.
+Arguments start_program(int count, const char* const* values);
 
 }  // namespace quantrain::system

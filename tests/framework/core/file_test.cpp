@@ -5,11 +5,16 @@
 #include <vector>
 
 #include "framework/core/error.hpp"
+#include "framework/core/path.hpp"
+#include "framework/core/system/file.hpp"
 #include "tests/catch.hpp"
+#include "tests/far_folder.hpp"
+#include "tests/system.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace quantrain {
 
+using test::kFarName;
 using test::TemporaryFolder;
 using test::text_of;
 
@@ -88,6 +93,61 @@ TEST_CASE("a file that is cut while it is read ends early", "[core][file]") {
   std::vector<uint8_t> bytes(100'000);
   CHECK(file.read(bytes) == 10);
   CHECK(file.left() == 0);
+}
+
+TEST_CASE("names may have spaces and letters of all languages", "[core][file]") {
+  const TemporaryFolder folder;
+  make_folders(folder / kFarName);
+  const std::string path = folder / kFarName + "/" + kFarName + " 1";
+  check_writable(path);
+  write_file(path, "text");
+  write_file(path, "new text");
+  CHECK(text_of(path) == "new text");
+  CHECK(names_in(folder / kFarName) == std::vector<std::string>{kFarName + " 1"});
+  CHECK(exists(path));
+  CHECK(InputFile(path).left() == 8);
+  QUANTRAIN_CHECK_ERROR(InputFile(path + "?"), DataError, kFarName + " 1?: cannot be opened: ");
+}
+
+TEST_CASE("a path may be longer than 260 characters", "[core][file]") {
+  const test::FarFolder folder;
+  REQUIRE(folder.path().size() > 300);
+  const std::string path = folder / "file";
+  check_writable(path);
+  write_file(path, "old");
+  write_file(path, "text");
+  InputFile file(path);
+  std::string read(4, ' ');
+  CHECK(file.read({reinterpret_cast<uint8_t*>(read.data()), read.size()}) == 4);
+  CHECK(read == "text");
+  CHECK(names_in(folder.path()) == std::vector<std::string>{"file"});
+  CHECK(system::append(path, " and more"));
+  CHECK(InputFile(path).left() == 13);
+  const system::Inside inside = system::open_inside(folder.path(), {"file"});
+  CHECK(inside.is_regular);
+  CHECK(inside.size == 13);
+}
+
+TEST_CASE("lines are appended to a file", "[core][file]") {
+  const TemporaryFolder folder;
+  const std::string path = folder / kFarName;
+  REQUIRE(system::append(path, "one\n"));
+  REQUIRE(system::append(path, "two\n"));
+  CHECK(text_of(path) == "one\ntwo\n");
+  CHECK_FALSE(system::append(folder / "none/a", "one\n"));
+  CHECK(system::last_error() == "No such file or directory");
+}
+
+TEST_CASE("an append that fails leaves the file as it was, or missing", "[core][file]") {
+  const TemporaryFolder folder;
+  write_file(folder / "a", "old");
+  // The system can read the first half of the text only.
+  const test::GuardedMemory memory = test::guarded_memory(1, true);
+  const std::string_view text(memory.first, 2 * memory.bytes);
+  for (const char* const name : {"a", "b"}) CHECK_FALSE(system::append(folder / name, text));
+  test::release(memory);
+  CHECK(text_of(folder / "a") == "old");
+  CHECK(folder.files() == 1);
 }
 
 }  // namespace quantrain

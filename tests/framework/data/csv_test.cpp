@@ -7,7 +7,9 @@
 
 #include "framework/core/error.hpp"
 #include "framework/core/file.hpp"
+#include "framework/data/dataset.hpp"
 #include "tests/catch.hpp"
+#include "tests/far_folder.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace quantrain {
@@ -35,6 +37,19 @@ TEST_CASE("columns of a .csv are selected by name", "[data][csv]") {
   const TextClasses kinds = table.classes("kind");
   CHECK(kinds.names == std::vector<std::string>{"cat", "dog"});
   CHECK(kinds.labels == std::vector<int32_t>{0, 1, 0});
+}
+
+TEST_CASE("a .csv and IDX files are read from any path", "[data][csv]") {
+  const test::FarFolder folder;
+  write_file(folder / (test::kFarName + ".csv"), "a,b\r\n1,2\r\n3,4\r\n");
+  const CsvTable table = read_csv(folder / (test::kFarName + ".csv"));
+  CHECK(table.floats(kBoth) == std::vector<float>{2, 1, 4, 3});
+  write_file(folder / "t10k-images-idx3-ubyte",
+             std::string("\0\0\10\3\0\0\0\1\0\0\0\1\0\0\0\1x", 17));
+  write_file(folder / "t10k-labels-idx1-ubyte", std::string("\0\0\10\1\0\0\0\1\7", 9));
+  const Dataset images = Dataset::mnist(folder.path(), Split::kTest);
+  CHECK(images.image(0)[0] == 'x');
+  CHECK(images.label(0) == 7);
 }
 
 TEST_CASE("a .csv may have quotes, a byte order mark, other line ends and separators",

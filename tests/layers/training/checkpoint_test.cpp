@@ -3,10 +3,12 @@
 #include <filesystem>
 
 #include "framework/core/error.hpp"
+#include "framework/core/file.hpp"
 #include "framework/core/hash.hpp"
 #include "framework/core/random.hpp"
 #include "framework/io/safetensors.hpp"
 #include "tests/catch.hpp"
+#include "tests/far_folder.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/tensors.hpp"
 
@@ -125,6 +127,18 @@ TEST_CASE("no later checkpoint is removed", "[layers][checkpoint]") {
   CHECK(folder.files() == 3);
 }
 
+TEST_CASE("checkpoints are kept, set aside and loaded at any path", "[layers][checkpoint]") {
+  const test::FarFolder folder;
+  const std::string run = folder / "a/" + test::kFarName;
+  const Checkpoints checkpoints({.folder = run, .keep = 1});
+  for (const int step : {8, 3, 4}) {
+    checkpoints.save(step, some_tensors(static_cast<float>(step)), "at " + std::to_string(step));
+  }
+  CHECK(names_in(run) == std::vector<std::string>{"step-000000000004.safetensors",
+                                                  "step-000000000008.safetensors.skipped"});
+  CHECK(checkpoints.load(some_tensors(0.0f)) == "at 4");
+}
+
 TEST_CASE("a run does not start anew if all of its checkpoints are damaged",
           "[layers][checkpoint]") {
   const TemporaryFolder folder;
@@ -197,7 +211,7 @@ TEST_CASE("an error names the file that exists, however its number is written",
   checkpoints.save(7, some_tensors(7.0f), "seven");
   const std::vector<uint8_t> seven = read_bytes(folder / "step-000000000007.safetensors");
   write_bytes(folder / "step-99.safetensors", std::vector<uint8_t>{1, 2, 3});
-  QUANTRAIN_CHECK_ERROR(checkpoints.load(some_tensors(0.0f)), DataError, "/step-99.safetensors: ");
+  QUANTRAIN_CHECK_ERROR(checkpoints.load(some_tensors(0.0f)), DataError, "step-99.safetensors: ");
   write_bytes(folder / "step-99.safetensors", seven);
   CHECK(checkpoints.load(some_tensors(0.0f)) == "seven");
   checkpoints.save(99, some_tensors(9.0f), "ninety-nine");

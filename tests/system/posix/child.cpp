@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <exception>
 
@@ -11,7 +12,7 @@ namespace quantrain::test {
 
 Child in_child(const std::function<std::string()>& f, unsigned seconds) {
   int ends[2] = {-1, -1};
-  if (::pipe(ends) != 0) return {-1, "no pipe", 0};
+  if (::pipe(ends) != 0) return {-1, "no pipe"};
   const pid_t process = ::fork();
   if (process == 0) {
     ::alarm(seconds);
@@ -45,13 +46,19 @@ Child in_child(const std::function<std::string()>& f, unsigned seconds) {
     received.append(buffer, static_cast<size_t>(n));
   ::close(ends[0]);
   int status = 0;
-  if (process < 0 || ::waitpid(process, &status, 0) != process) return {-1, "no process", 0};
+  if (process < 0 || ::waitpid(process, &status, 0) != process) return {-1, "no process"};
   if (WIFSIGNALED(status)) child.signal = WTERMSIG(status);
+  child.was_killed = child.signal == SIGKILL;
   const size_t space = received.find(' ');
   if (space == std::string::npos) return child;
   child.kilobytes = std::stoll(received.substr(0, space));
   child.text = received.substr(space + 1);
   return child;
+}
+
+void kill_child() {
+  std::raise(SIGKILL);
+  std::abort();  // not reached
 }
 
 }  // namespace quantrain::test

@@ -1,14 +1,21 @@
 #include "tests/system.hpp"
 
+#include <fcntl.h>
 #include <malloc.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <new>
+#include <system_error>
 #include <thread>
+
+#include "tests/temporary_folder.hpp"
 
 namespace quantrain::test {
 namespace {
@@ -59,6 +66,33 @@ bool on_one_processor(const std::function<void()>& f) {
 #endif
   return is_set;
 }
+
+std::string printed(const std::function<void()>& f) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "output";
+  std::fflush(stdout);
+  const int before = ::dup(STDOUT_FILENO);
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT, 0600);
+  ::dup2(file, STDOUT_FILENO);
+  ::close(file);
+  f();
+  std::fflush(stdout);
+  ::dup2(before, STDOUT_FILENO);
+  ::close(before);
+  return text_of(path);
+}
+
+void make_pipe(const std::string& path) {
+  if (::mkfifo(path.c_str(), 0600) != 0)
+    throw std::system_error(errno, std::generic_category(), path);
+}
+
+void remove_folder(const std::string& path) {
+  std::error_code ignored;
+  std::filesystem::remove_all(path, ignored);
+}
+
+bool left_out_on_windows(const char*) { return false; }
 
 bool run_again(const std::vector<std::pair<std::string, std::string>>& variables,
                const std::string& argument) {

@@ -5,6 +5,11 @@
 #include "framework/core/system/process.hpp"
 
 namespace quantrain::test {
+namespace {
+
+struct Killed {};
+
+}  // namespace
 
 Child in_child(const std::function<std::string()>& f, unsigned) {
   Child child;
@@ -13,9 +18,13 @@ Child in_child(const std::function<std::string()>& f, unsigned) {
     child.text = f();
   } catch (const std::exception& error) {
     child.text = error.what();
+  } catch (const Killed&) {
+    child.was_killed = true;
   }
   child.kilobytes = (system::peak_memory() - before) / 1024;
   return child;
 }
+
+void kill_child() { throw Killed(); }
 
 }  // namespace quantrain::test

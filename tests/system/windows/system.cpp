@@ -2,14 +2,23 @@
 
 #include <windows.h>
 // After windows.h, whose types they use.
+#include <fcntl.h>
+#include <io.h>
 #include <process.h>
+#include <sys/stat.h>
 #include <winioctl.h>
 
+#include <cstdio>
 #include <cstdlib>
+#include <iostream>
 #include <new>
 #include <system_error>
 
+#include "framework/core/file.hpp"
+#include "framework/core/path.hpp"
 #include "framework/core/system/windows/wide.hpp"
+#include "tests/catch.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace quantrain::test {
 namespace {
@@ -56,6 +65,50 @@ void grow_file(const std::string& path, int64_t bytes) {
 }
 
 bool on_one_processor(const std::function<void()>&) { return false; }
+
+std::string printed(const std::function<void()>& f) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "output";
+  const int output = ::_fileno(stdout);
+  std::fflush(stdout);
+  const int before = ::_dup(output);
+  const int file =
+      ::_wopen(to_path(path).c_str(), _O_WRONLY | _O_CREAT | _O_BINARY, _S_IREAD | _S_IWRITE);
+  ::_dup2(file, output);
+  ::_close(file);
+  f();
+  std::fflush(stdout);
+  ::_dup2(before, output);
+  ::_close(before);
+  std::string text = text_of(path);
+  std::erase(text, '\r');
+  return text;
+}
+
+void make_pipe(const std::string& path) {
+  throw std::system_error(std::make_error_code(std::errc::not_supported), path);
+}
+
+void remove_folder(const std::string& path) {
+  for (const std::string& name : names_in(path)) {
+    const std::string entry = path + '/' + name;
+    if (is_folder(entry)) {
+      remove_folder(entry);
+    } else {
+      remove_file(entry);
+    }
+  }
+  ::RemoveDirectoryW(system::wide_path(path).c_str());
+}
+
+bool left_out_on_windows(const char* reason) {
+  static std::string said;  // once for each test
+  const std::string line =
+      "left out: \"" + Catch::getResultCapture().getCurrentTestName() + "\": " + reason + '\n';
+  if (line != said) std::cout << line;
+  said = line;
+  return true;
+}
 
 bool run_again(const std::vector<std::pair<std::string, std::string>>& variables,
                const std::string& argument) {

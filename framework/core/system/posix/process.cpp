@@ -7,6 +7,7 @@
 
 #include <csignal>
 #include <cstring>
+#include <initializer_list>
 
 namespace quantrain::system {
 
@@ -54,8 +55,6 @@ void write_error(const char* text) {
   static_cast<void>(!::write(STDERR_FILENO, text, std::strlen(text)));
 }
 
-Arguments::Arguments(int count, const char* const* values) : values_(values, values + count) {
-  values_.push_back(nullptr);
-}
+Arguments start_program(int count, const char* const* values) { return {count, values}; }
 
 }  // namespace quantrain::system

@@ -22,40 +22,11 @@ constexpr DWORD kFoldersToo = FILE_FLAG_BACKUP_SEMANTICS;
 
 HANDLE handle(const File& file) { return reinterpret_cast<HANDLE>(file.get()); }
 
-std::wstring full_path(const std::wstring& path) {
-  std::wstring full(::GetFullPathNameW(path.c_str(), 0, nullptr, nullptr), L'\0');
-  full.resize(
-      ::GetFullPathNameW(path.c_str(), static_cast<DWORD>(full.size()), full.data(), nullptr));
-  return full;
-}
-
-/// The full path in the form that the system takes as it is: of any length, and without a meaning
-/// of "..", of devices such as NUL, or of dots and spaces at the end of a name.
-std::wstring verbatim(const std::wstring& path) {
-  const std::wstring full = full_path(path);
-  if (full.starts_with(LR"(\\?\)") || full.starts_with(LR"(\\.\)") || full.empty()) return full;
-  return full.starts_with(LR"(\\)") ? LR"(\\?\UNC)" + full.substr(1) : LR"(\\?\)" + full;
-}
-
 /// The path of an entry of a folder. Verbatim paths must not have a separator twice, and "C:" is a
 /// drive's current folder, not its root.
 std::wstring entry_of(const std::wstring& folder, const std::wstring& name) {
   const bool ends = !folder.empty() && std::wcschr(LR"(\/:)", folder.back()) != nullptr;
   return ends ? folder + name : folder + L'\\' + name;
-}
-
-/// The usual form of a verbatim path, in which "/" separates, too.
-std::wstring without_prefix(const std::wstring& path) {
-  const std::wstring_view share = LR"(\\?\UNC\)";
-  const std::wstring_view local = LR"(\\?\)";
-  if (path.starts_with(share)) return LR"(\\)" + path.substr(share.size());
-  return path.starts_with(local) ? path.substr(local.size()) : path;
-}
-
-std::wstring wide_path(const std::string& path) {
-  constexpr size_t kMostUsual = 240;  // a folder's path has at most 248 characters
-  const std::wstring wide = to_wide(path);
-  return wide.size() > kMostUsual || full_path(wide).size() > kMostUsual ? verbatim(wide) : wide;
 }
 
 /// "C:name" is a file of the drive's current folder, which has another path.
@@ -195,11 +166,9 @@ std::string resolve(const std::string& path) {
        ::GetLastError() != ERROR_SHARING_VIOLATION))
     fail(path, "cannot be written");
   if ((attributes & FILE_ATTRIBUTE_REPARSE_POINT) == 0) return with_root(path);
-  std::wstring target(::GetFinalPathNameByHandleW(handle(file), nullptr, 0, 0), L'\0');
-  if (::GetFinalPathNameByHandleW(
-          handle(file), target.data(), static_cast<DWORD>(target.size()), 0) == 0)
-    fail(path, "cannot be resolved");
-  return to_utf8(without_prefix(target.c_str()).c_str());
+  const std::string target = final_path(file);
+  if (target.empty()) fail(path, "cannot be resolved");
+  return target;
 }
 
 File create_nameless(const std::string&) { return File(); }
@@ -263,15 +232,16 @@ void remove_unless_held(const std::string& name) {
 
 bool append(const std::string& path, std::string_view text) {
   const std::wstring wide = wide_path(path);
-  const bool is_missing = ::GetFileAttributesW(wide.c_str()) == INVALID_FILE_ATTRIBUTES;
   const File file = open(wide, GENERIC_WRITE, FILE_SHARE_READ | FILE_SHARE_DELETE, OPEN_ALWAYS);
+  const bool is_new = ::GetLastError() != ERROR_ALREADY_EXISTS;
   LARGE_INTEGER size{};
   if (!file.is_open() || ::SetFilePointerEx(handle(file), {}, &size, FILE_END) == 0) return false;
   if (write_all(file, reinterpret_cast<const uint8_t*>(text.data()), text.size()) && flush(file))
     return true;
   const DWORD error = ::GetLastError();
-  if (is_missing) {
-    ::DeleteFileW(wide.c_str());
+  if (is_new) {
+    // The path may be a link to the file that was missing.
+    ::DeleteFileW(wide_path(final_path(file)).c_str());
   } else if (::SetFilePointerEx(handle(file), size, nullptr, FILE_BEGIN) != 0) {
     ::SetEndOfFile(handle(file));
   }
