@@ -22,6 +22,7 @@
 #include "tests/quant/training_vectors.hpp"
 #include "tests/state_bytes.hpp"
 #include "tests/tensors.hpp"
+#include "tests/threads.hpp"
 #include "tests/vectors.hpp"
 
 namespace quantrain::quant {
@@ -207,7 +208,8 @@ TEST_CASE("learned ranges train with the same bits on any number of threads", "[
   };
   for (const EstimatorKind& kind : kEstimatorKinds) {
     CAPTURE(kind.name);
-    CHECK((trained(kind.estimator, 1) == trained(kind.estimator, 2)));
+    CHECK((trained(kind.estimator, 1) ==
+           trained(kind.estimator, quantrain::test::thread_counts({1, 2}).back())));
   }
 }
 

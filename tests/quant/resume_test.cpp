@@ -1,5 +1,3 @@
-#include <csignal>
-
 #include "framework/autograd/ops.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
@@ -89,7 +87,7 @@ std::string run(const std::string& folder, int64_t last, Trained kind, int threa
                      .after_step =
                          [&](int64_t step, float) {
                            if (freezing) freezing->step();
-                           if (step == last) std::raise(SIGKILL);
+                           if (step == last) quantrain::test::kill_child();
                          },
                      .early_stopping = {.metric = "sum", .smaller_is_better = false}};
   if (quantized) {
@@ -126,7 +124,7 @@ TEST_CASE("a run killed after any step and resumed ends with the same bits", "[q
     for (int64_t last = 1; last <= kSteps; last += quantrain::test::kSanitized ? 3 : 1) {
       CAPTURE(last);
       const TemporaryFolder folder;
-      CHECK(in_child([&] { return run(folder.path(), last, kind, 1); }).signal == SIGKILL);
+      CHECK(in_child([&] { return run(folder.path(), last, kind, 1); }).was_killed);
       // The resumed run is killed, too, unless fewer than four steps are left.
       const int64_t again = last + 4 <= kSteps ? last + 4 : 0;
       in_child([&] { return run(folder.path(), again, kind, 1); });

@@ -23,7 +23,7 @@ inline std::vector<uint8_t> idx(const std::vector<uint32_t>& extents,
 inline std::vector<uint8_t> gzip(const std::vector<uint8_t>& bytes) {
   z_stream stream{};
   deflateInit2(&stream, 6, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY);
-  std::vector<uint8_t> out(deflateBound(&stream, bytes.size()));
+  std::vector<uint8_t> out(deflateBound(&stream, static_cast<uLong>(bytes.size())));
   stream.next_in = const_cast<Bytef*>(bytes.data());
   stream.avail_in = static_cast<uInt>(bytes.size());
   stream.next_out = out.data();

@@ -19,11 +19,13 @@ constexpr int kGray = 0;
 constexpr int kColour = 2;
 constexpr int kAlpha = 6;
 
+#if QUANTRAIN_PNG
 /// Writes folder / name, and creates the folder of its class.
 void write(const TemporaryFolder& folder, const std::string& name, std::vector<uint8_t> file) {
   std::filesystem::create_directories(std::filesystem::path(folder / name).parent_path());
   test::write_bytes(folder / name, file);
 }
+#endif
 
 }  // namespace
 

@@ -15,6 +15,7 @@
 #include "tests/child.hpp"
 #include "tests/compiles.hpp"
 #include "tests/memory_taken.hpp"
+#include "tests/system.hpp"
 #include "tests/threads.hpp"
 
 namespace quantrain {
@@ -348,6 +349,7 @@ TEST_CASE("an iterator cannot be advanced past its end", "[data][loader]") {
 #if !defined(QUANTRAIN_SANITIZE_THREAD)
 TEST_CASE("in a forked process, an iterator reports that its thread is in the parent",
           "[data][loader]") {
+  if (test::left_out_on_windows("it has no fork()")) return;
   const DataLoader loader(numbered(30), {.batch = 3});
   auto iterator = std::make_unique<DataLoader::Iterator>(loader.begin());
   const test::Child child = test::in_child(

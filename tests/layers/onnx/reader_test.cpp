@@ -1,7 +1,5 @@
 #include "layers/onnx/reader.hpp"
 
-#include <sys/stat.h>
-
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -13,6 +11,7 @@
 #include "layers/onnx/message.hpp"
 #include "tests/catch.hpp"
 #include "tests/layers/onnx/onnx_files.hpp"
+#include "tests/system.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace quantrain {
@@ -294,24 +293,32 @@ TEST_CASE("a file of many parts is refused before it takes much memory", "[layer
       onnx::parse_model(Proto{many}.file(), "m.onnx"), DataError, "has more than 1048576 parts");
 }
 
+Proto entry(const char* key, const std::string& value) {
+  return Proto().text(1, key).text(2, value);
+}
+
+/// Writes a model to the folder that has external data, and reads these.
+std::vector<float> read_far(const TemporaryFolder& folder,
+                            const std::string& location,
+                            const std::string& offset,
+                            const std::string& length) {
+  Proto tensor = onnx_tensor("far", 1, {2}).integer(14, 1).message(13, entry("location", location));
+  if (!offset.empty()) tensor.message(13, entry("offset", offset));
+  if (!length.empty()) tensor.message(13, entry("length", length));
+  OnnxParts parts = onnx_gemm();
+  parts.initializers.push_back(tensor);
+  const std::vector<uint8_t> bytes = onnx_model(parts);
+  write_test_file(folder / "m.onnx", {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  return onnx::floats_of(onnx::read_model(folder / "m.onnx").graph.initializers.back());
+}
+
 TEST_CASE("external data are read from the model's own folder", "[layers][onnx]") {
   const TemporaryFolder folder;
   std::filesystem::create_directories(folder / "data");
-  const auto entry = [](const char* key, const std::string& value) {
-    return Proto().text(1, key).text(2, value);
-  };
   const auto at = [&](const std::string& location,
                       const std::string& offset = "4",
                       const std::string& length = "8") {
-    Proto tensor =
-        onnx_tensor("far", 1, {2}).integer(14, 1).message(13, entry("location", location));
-    if (!offset.empty()) tensor.message(13, entry("offset", offset));
-    if (!length.empty()) tensor.message(13, entry("length", length));
-    OnnxParts parts = onnx_gemm();
-    parts.initializers.push_back(tensor);
-    const std::vector<uint8_t> bytes = onnx_model(parts);
-    write_test_file(folder / "m.onnx", {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-    return onnx::floats_of(onnx::read_model(folder / "m.onnx").graph.initializers.back());
+    return read_far(folder, location, offset, length);
   };
   const std::string weights = raw_bytes<float>({1, 2, 3});
   write_test_file(folder / "weights", weights);
@@ -344,12 +351,6 @@ TEST_CASE("external data are read from the model's own folder", "[layers][onnx]"
   refused("weights", "offset \"-4\" is not a size", "-4");
   refused("weights", "offset \"4x\" is not a size", "4x");
   refused("weights", "has 12 bytes, but its shape and type need 8", "0", "12");
-  std::filesystem::create_symlink(folder / "weights", folder / "link");
-  std::filesystem::create_directory_symlink(folder / "data", folder / "folder");
-  refused("link", "is a symbolic link");
-  CHECK_THROWS_AS(at("folder/weights"), DataError);
-  REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
-  refused("pipe", "is not a regular file");
 
   // Many tensors that name the same bytes would take more memory than the files have.
   OnnxParts parts = onnx_gemm();
@@ -361,6 +362,24 @@ TEST_CASE("external data are read from the model's own folder", "[layers][onnx]"
   write_test_file(folder / "m.onnx", {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   QUANTRAIN_CHECK_ERROR(onnx::read_model(folder / "m.onnx"), DataError, "more is read than it has");
   QUANTRAIN_CHECK_ERROR(onnx::parse_model(bytes, "m"), DataError, "the model was read from memory");
+}
+
+TEST_CASE("external data are not read through links, nor from pipes", "[layers][onnx]") {
+  if (test::left_out_on_windows("only users with a special right may make links")) return;
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "data");
+  const std::string weights = raw_bytes<float>({1, 2, 3});
+  write_test_file(folder / "weights", weights);
+  write_test_file(folder / "data/weights", weights);
+  const auto refused = [&](const char* location, const char* text) {
+    QUANTRAIN_CHECK_ERROR(read_far(folder, location, "4", "8"), DataError, text);
+  };
+  std::filesystem::create_symlink(folder / "weights", folder / "link");
+  std::filesystem::create_directory_symlink(folder / "data", folder / "folder");
+  test::make_pipe(folder / "pipe");
+  refused("link", "is a symbolic link");
+  CHECK_THROWS_AS(read_far(folder, "folder/weights", "4", "8"), DataError);
+  refused("pipe", "is not a regular file");
 }
 
 }  // namespace

@@ -1,10 +1,4 @@
 // What fit() says: before it starts, in its progress display, and about a run that had ended.
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cstdio>
-#include <functional>
-
 #include "framework/autograd/ops.hpp"
 #include "framework/core/error.hpp"
 #include "framework/data/tensor_dataset.hpp"
@@ -14,31 +8,15 @@
 #include "layers/training/fit.hpp"
 #include "quant/prepare/prepare.hpp"
 #include "tests/catch.hpp"
+#include "tests/system.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/tensors.hpp"
 
 namespace quantrain {
 namespace {
 
-using test::read_bytes;
+using test::printed;
 using test::TemporaryFolder;
-
-/// What f prints on standard output.
-std::string printed(const std::function<void()>& f) {
-  const TemporaryFolder folder;
-  const std::string path = folder / "output";
-  std::fflush(stdout);
-  const int before = ::dup(STDOUT_FILENO);
-  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT, 0600);
-  ::dup2(file, STDOUT_FILENO);
-  ::close(file);
-  f();
-  std::fflush(stdout);
-  ::dup2(before, STDOUT_FILENO);
-  ::close(before);
-  const auto bytes = read_bytes(path);
-  return {bytes.begin(), bytes.end()};
-}
 
 TensorDataset numbers(int64_t n, float first = 0.0f) {
   std::vector<float> x, y;

@@ -87,7 +87,7 @@ TEST_CASE("ONNX's test cases of quantized operators are computed as expected, or
       {"test_quantizelinear_axis", "a scale for each channel of a computed value"}};
   int known = 0;
   for (const auto& entry : std::filesystem::directory_iterator(kNodeCases)) {
-    const std::string name = entry.path().filename();
+    const std::string name = entry.path().filename().string();
     const bool is_quantized = name.find("quant") != std::string::npos ||
                               name.find("qlinear") != std::string::npos ||
                               name.find("integer") != std::string::npos;
