@@ -6,7 +6,8 @@
 # by the launcher; of Open MPI's, by quantrain in at least 7 of 10 runs, because a rank may also die before it has
 # connected or after it took leave), and that runs that are resumed on another number of ranks end with the same bytes.
 # Prints the time of a step and the bytes that a rank sends, for each number of ranks, and what follows from them, on
-# paper, for networks of 1 and 25 Gbit/s. Takes half an hour on two cores.
+# paper, for networks of 1 and 25 Gbit/s. Takes half an hour on two cores. The machine should have nothing else
+# to do: else launchers end the ranks before these can name the dead one.
 # --data: a folder of MNIST's format for the programs that need images; else the first images of Fashion-MNIST.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
@@ -167,7 +168,7 @@ echo
 # Kills. Of each run, one rank is killed at a random moment; then it is resumed on another number of ranks, and killed
 # again, until it ends.
 SECONDS=0
-epochs=12  # so that most of the time passes in training
+epochs=6  # so that most of the time passes in training
 program=mnist_bncnn
 whole=$work/whole
 begin=$(date +%s%N)
