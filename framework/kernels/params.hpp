@@ -194,17 +194,19 @@ struct QuantizeF32 {
 /// Kernels multiply the weights by x - offset. The offset is 128 if the dot products of the
 /// instruction set take only signed bytes, else 0.
 ///
-/// Panels of dot_u8s8 for fewer bits, see FewBits, have other forms. Of the flags above, none is
-/// set.
+/// Panels of dot_u8s8 for fewer bits, see FewBits, have other forms, which have no octets.
 /// - kNarrow: bytes, as above. The number of groups of 4 is even.
-/// - kHalves, kQuarters: a byte holds `per_byte()` weights, 2 or 4, the first one in the lowest
-///   bits. Its weights belong to terms that are 4 apart: byte i of the 4 bytes of an output holds
-///   the terms i, i + 4 and so on of a group of 4 * per_byte() terms. Each weight is raised by
-///   `raised()`, 8 or 2, so that it is not negative.
+/// - kHalves, kQuarters, kEighths (fields): a byte holds `per_byte()` weights, 2, 4 or 8, the first
+///   one in the lowest bits. Its weights belong to terms that are 4 apart: byte i of the 4 bytes of
+///   an output holds the terms i, i + 4 and so on of a group of 4 * per_byte() terms. Halves and
+///   quarters are raised by `raised()`, 8 or 2, so that they are not negative. Eighths are signs: a
+///   1 is a weight of +1, and a 0 is a weight of -1, or none after the last term of a segment.
+///   Products of at least `unpacks_from` rows first unpack a panel. `pairs` and `planes` describe
+///   the unpacked panel, which has the same width.
 /// - kBits: x and the weights are bits. A byte of x or of the panel holds 8 terms, the first one in
 ///   the lowest bit. Bits of x are 0 or 1. A 1 in the panel is a weight of +1, and a 0 is a weight
 ///   of -1.
-enum class FewBits : uint8_t { kNone, kNarrow, kHalves, kQuarters, kBits };
+enum class FewBits : uint8_t { kNone, kNarrow, kHalves, kQuarters, kEighths, kBits };
 
 struct PanelLayout {
   int64_t width;
@@ -213,12 +215,32 @@ struct PanelLayout {
   bool planes = false;
   bool octets = false;
   FewBits few = FewBits::kNone;
+  int64_t unpacks_from = 0;
 
   QUANTRAIN_INLINE int64_t per_byte() const {
-    return few == FewBits::kHalves ? 2 : few == FewBits::kQuarters ? 4 : 1;
+    return few == FewBits::kHalves     ? 2
+           : few == FewBits::kQuarters ? 4
+           : few == FewBits::kEighths  ? 8
+                                       : 1;
   }
-  QUANTRAIN_INLINE int32_t raised() const { return few == FewBits::kHalves ? 8 : 2; }
+  QUANTRAIN_INLINE int32_t raised() const {
+    return few == FewBits::kHalves ? 8 : few == FewBits::kQuarters ? 2 : 1;
+  }
+  /// Bytes of a group of 4 of each output or, in panels of fields, of per_byte() such groups.
+  QUANTRAIN_INLINE int64_t quad_bytes() const { return width * (pairs && per_byte() == 1 ? 8 : 4); }
+  /// Of fields: the layout of an unpacked panel.
+  QUANTRAIN_INLINE PanelLayout unpacked() const {
+    PanelLayout layout = *this;
+    layout.few = FewBits::kNone;
+    return layout;
+  }
 };
+/// The fields that hold weights of so many bits, at most 4.
+QUANTRAIN_INLINE constexpr FewBits fields_of(int bits) {
+  return bits == 1 ? FewBits::kEighths : bits == 2 ? FewBits::kQuarters : FewBits::kHalves;
+}
+/// For PanelLayout::unpacks_from: no product unpacks.
+inline constexpr int64_t kNeverUnpacks = int64_t{1} << 62;
 
 /// What panel_layout_u8s8() chooses a layout for: `outputs` outputs, whose sums have segments of
 /// `terms` terms.
@@ -228,10 +250,10 @@ struct ProductNeeds {
   int weight_bits = 8;
   /// x has only the codes 0 and 1, the zero point of x is 0, and the weights are -1 and 1.
   bool binary = false;
-  /// The weights exceed the caches, and most of the time goes by reading them: kHalves and
-  /// kQuarters are possible.
+  /// The weights exceed the caches, and most of the time goes by reading them: fields may pay.
   bool large = false;
-  int64_t rows = 1;  ///< the rows that a call multiplies at least, if large
+  bool small = false;  ///< fields or bits, whether or not they pay
+  int64_t rows = 1;    ///< the rows that a call multiplies at least, if large
 };
 
 /// The most outputs of a panel.
@@ -249,7 +271,7 @@ inline constexpr int64_t kManyTileQuads = 128;
 /// in 32 bits, modulo 2^32.
 /// If a segment's length is not a multiple of 4 bytes (8 with octets), the kernel reads x up to the
 /// next multiple. The weights of these extra bytes are 0. With octets, `quads` is even.
-/// With kBits, segment_step, quads and `bytes` count bytes of 8 terms, and the sum is
+/// With kBits, segment_step, quads and `terms` count bytes of 8 terms, and the sum is
 ///   start[o] + 2 * popcount(x[r] and w[o]) - popcount(x[r]).   docs/quantization.md (27)
 /// rows is at most kMostDotRows.
 struct DotU8S8 {
@@ -264,7 +286,7 @@ struct DotU8S8 {
   int32_t* acc;             ///< exactly one of acc and y is null; rows are `stride` elements apart
   uint8_t* y;
   int64_t stride;
-  int64_t bytes = 0;  ///< with kBits: bytes of a segment of x
+  int64_t terms = 0;  ///< with kBits and fields: bytes of a segment of x that are terms
 };
 
 /// How depthwise_u8s8 lays out windows of kh rows. Four input rows form a quad: they are

@@ -15,6 +15,9 @@ namespace {
 constexpr int64_t kPixels = kMostDotRows;
 // With AMX, lines at least this long are multiplied apart if their windows lie beside the image.
 constexpr int64_t kTilePixels = 64;
+// The most bytes of weights that a run unpacks before it starts. Larger ones are unpacked one panel
+// at a time, by each call of dot_u8s8.
+constexpr int64_t kMostUnpacked = int64_t{1} << 18;
 // The most bytes of input rows that a thread copies at a time, unless one output row needs more.
 constexpr int64_t kMostScratch = int64_t{1} << 20;
 
@@ -164,6 +167,13 @@ Conv2dShape bits_of(Conv2dShape s) {
   return s;
 }
 
+/// Bytes of the weights that a run unpacks before it starts, or 0 if it does not.
+int64_t unpacked_first(const Conv2dShape& s, const PanelLayout& layout, int64_t panels) {
+  const int64_t pixels = s.n * s.oh() * s.ow();
+  const int64_t bytes = panels * dot_scratch(layout, pixels, s.kh, s.kw * s.group_c());
+  return bytes <= kMostUnpacked ? bytes : 0;
+}
+
 /// The windows of depthwise_u8s8, and how its output lines are split into tasks.
 struct Depthwise {
   PoolShape pool;
@@ -282,31 +292,43 @@ void conv2d(const Conv2dShape& shape,
   const Conv2dShape s = packs ? bits_of(shape) : shape;
   const int64_t oh = s.oh();
   const int64_t ow = s.ow();
+  DotU8S8 product{};
+  product.outputs = s.group_o();
+  product.segments = s.kh;
+  product.quads = w.quads();
+  product.w = w.data();
+  product.panel = w.panel_bytes();
+  product.layout = w.layout();
+  product.terms = s.kw * s.group_c();
+  const int64_t panels = s.groups * w.panels_per_group();
+  Buffer<int8_t> unpacked;
+  if (const int64_t bytes = unpacked_first(s, w.layout(), panels); bytes > 0) {
+    unpacked = Buffer<int8_t>(bytes);
+    unpack_panels(integer_table(), product, panels, unpacked.data());
+    product.w = unpacked.data();
+    product.panel = bytes / panels;
+    product.layout = w.layout().unpacked();
+    product.quads = (product.terms + 3) / 4;
+  }
   // Calls of few pixels would not be multiplied by tiles, so short lines have all segments.
-  const bool joins =
-      w.isa() == Isa::kAmx && !packs && s.kh * w.quads() >= kFewestTileQuads && ow < kTilePixels;
+  const bool joins = w.isa() == Isa::kAmx && !packs && s.kh * product.quads >= kFewestTileQuads &&
+                     ow < kTilePixels;
   const bool skips = params.zero_x() == w.layout().offset && !joins;
-  const int64_t segment_bytes = w.panel_bytes() / s.kh;
-  const Bands bands(s, x, params.zero_x(), s.group_c(), 4 * w.quads());
+  const int64_t segment_bytes = product.panel / s.kh;
+  const Bands bands(s, x, params.zero_x(), s.group_c(), 4 * product.quads);
   bands.for_each([&](int64_t image, int64_t begin, int64_t end, Buffer<uint8_t>& scratch) {
     for (int64_t group = 0; group < s.groups; ++group) {
       const Band band = bands.input(image, begin, end, group * s.group_c(), scratch);
-      const int8_t* const weights = w.data() + group * w.panels_per_group() * w.panel_bytes();
+      const int8_t* const weights = product.w + group * w.panels_per_group() * product.panel;
       const int64_t to = (image * oh + begin) * ow * s.o + group * s.group_o();
-      DotU8S8 p{};
-      p.outputs = s.group_o();
-      p.segments = s.kh;
+      DotU8S8 p = product;
       p.segment_step = s.dilation_h * band.row_step;
-      p.quads = w.quads();
       p.w = weights;
-      p.panel = w.panel_bytes();
-      p.layout = w.layout();
       p.start = params.start(group * s.group_o());
       p.requantize = params.requantize(group * s.group_o());
       p.acc = acc != nullptr ? acc + to : nullptr;
       p.y = y != nullptr ? y + to : nullptr;
       p.stride = s.o;
-      p.bytes = s.kw * s.c;
       PixelCalls pixels(p);
       const int64_t lowest_top = s.h - s.window_h();
       const int64_t pixel_step = s.stride_w * band.pixel_step;
@@ -347,11 +369,15 @@ int64_t conv2d_scratch(const Conv2dShape& s, ProductBits bits) {
     const Depthwise cut(s);
     return std::min<int64_t>(even_blocks(s.n * s.oh(), cut.most_lines), threads()) * cut.scratch;
   }
-  const bool packs = PackedWeightsS8::planned(s, bits).layout().few == FewBits::kBits;
+  const PackedWeightsS8 w = PackedWeightsS8::planned(s, bits);
+  const bool packs = w.layout().few == FewBits::kBits;
   const Conv2dShape read = packs ? bits_of(s) : s;
   const Bands bands(read, nullptr, 0, read.group_c(), 0);
-  const int64_t copies = std::min<int64_t>(bands.count(), threads()) * bands.scratch();
-  return copies + (packs ? read.x_elements() : 0);
+  const int64_t all = unpacked_first(s, w.layout(), s.groups * w.panels_per_group());
+  const int64_t own =
+      all > 0 ? 0 : dot_scratch(w.layout(), s.oh() * s.ow(), s.kh, s.kw * s.group_c());
+  const int64_t tasks = std::min<int64_t>(bands.count(), threads());
+  return all + tasks * (bands.scratch() + own) + (packs ? read.x_elements() : 0);
 }
 
 void conv2d_u8s8_s32(const Conv2dShape& shape,

@@ -20,6 +20,39 @@ static_assert(kMaxRows <= kMostDotRows);
 // fit into a part of the second-level cache.
 constexpr int64_t kBlockWeights = int64_t{1} << 17;
 
+/// How a product of m rows is cut into blocks.
+struct Blocks {
+  int64_t pairs;         ///< of rows
+  int64_t row_blocks;    ///< each of some pairs
+  int64_t panels;        ///< of each block
+  int64_t panel_blocks;  ///< all panels
+
+  /// k: bytes of a row.
+  Blocks(const PackedWeightsS8& w, int64_t m, int64_t k) {
+    const int64_t work = (k + kOutputProducts) * w.outputs();  // products of a row
+    int64_t most_rows = kMaxRows;
+    panels = w.panels_per_group();
+    if (m * work > kBlockProducts / 2) {
+      most_rows =
+          std::min(kMaxRows, round_up(std::max<int64_t>(kBlockProducts / work, 1), kRowStep));
+      // Fewer bits and AMX gain more from rows that share weights.
+      if (w.layout().few != FewBits::kNone || w.isa() == Isa::kAmx) {
+        most_rows = std::max(most_rows, kSharedRows);
+      }
+      const int64_t by_weights = kBlockWeights / std::max<int64_t>(w.panel_bytes(), 1);
+      const int64_t by_products =
+          kBlockProducts / 2 / (std::min(m, most_rows) * (k + kOutputProducts) * w.layout().width);
+      panels = std::min(panels, std::max({by_weights, by_products, int64_t{1}}));
+    }
+    // Blocks with the same weights are neighbours in the list of blocks. So if two threads halve
+    // the list, each gets half of the panels or, if each block has all panels, half of the rows.
+    pairs = (m + 1) / 2;
+    row_blocks = even_blocks(pairs, most_rows / 2);
+    panel_blocks =
+        panels == w.panels_per_group() ? 1 : (w.panels_per_group() + panels - 1) / panels;
+  }
+};
+
 void gemm(int64_t m,
           int64_t k,
           const uint8_t* x,
@@ -54,24 +87,7 @@ void gemm(int64_t m,
     std::memset(last_rows.data() + (i - whole_rows) * reach + k, 0, static_cast<size_t>(reach - k));
   }
 
-  const int64_t work = (k + kOutputProducts) * n;  // products of a row
-  int64_t most_rows = kMaxRows;
-  int64_t panels = w.panels_per_group();
-  if (m * work > kBlockProducts / 2) {
-    most_rows = std::min(kMaxRows, round_up(std::max<int64_t>(kBlockProducts / work, 1), kRowStep));
-    // Fewer bits and AMX gain more from rows that share weights.
-    if (w.layout().few != FewBits::kNone || w.isa() == Isa::kAmx) {
-      most_rows = std::max(most_rows, kSharedRows);
-    }
-    const int64_t by_weights = kBlockWeights / std::max<int64_t>(w.panel_bytes(), 1);
-    const int64_t by_products =
-        kBlockProducts / 2 / (std::min(m, most_rows) * (k + kOutputProducts) * width);
-    panels = std::min(panels, std::max({by_weights, by_products, int64_t{1}}));
-  }
-  // Blocks with the same weights are neighbours in the list of blocks. So if two threads halve the
-  // list, each gets half of the panels or, if each block has all panels, half of the rows.
-  const int64_t pairs = (m + 1) / 2;
-  const int64_t row_blocks = even_blocks(pairs, most_rows / 2);
+  const Blocks blocks(w, m, k);
 
   const auto multiply = [&](int64_t row, int64_t end_row, int64_t panel) {
     const int64_t output = panel * width;
@@ -84,7 +100,7 @@ void gemm(int64_t m,
     }
     dot_u8s8(kernels,
              {.rows = rows,
-              .outputs = std::min(panels * width, n - output),
+              .outputs = std::min(blocks.panels * width, n - output),
               .segments = 1,
               .segment_step = 0,
               .quads = w.quads(),
@@ -97,17 +113,16 @@ void gemm(int64_t m,
               .acc = acc != nullptr ? acc + row * n + output : nullptr,
               .y = y != nullptr ? y + row * n + output : nullptr,
               .stride = n,
-              .bytes = k});
+              .terms = k});
   };
   // Returns before the divisions below, which would slow down a product of a single row.
-  if (row_blocks == 1 && panels == w.panels_per_group()) return multiply(0, m, 0);
-  const int64_t panel_blocks = (w.panels_per_group() + panels - 1) / panels;
-  parallel_for(row_blocks * panel_blocks, 1, [&](int64_t begin, int64_t end) {
+  if (blocks.row_blocks * blocks.panel_blocks == 1) return multiply(0, m, 0);
+  parallel_for(blocks.row_blocks * blocks.panel_blocks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; ++block) {
-      const int64_t rows = block % row_blocks;
-      multiply(rows * pairs / row_blocks * 2,
-               std::min(m, (rows + 1) * pairs / row_blocks * 2),
-               block / row_blocks * panels);
+      const int64_t rows = block % blocks.row_blocks;
+      multiply(rows * blocks.pairs / blocks.row_blocks * 2,
+               std::min(m, (rows + 1) * blocks.pairs / blocks.row_blocks * 2),
+               block / blocks.row_blocks * blocks.panels);
     }
   });
 }
@@ -119,7 +134,11 @@ int64_t gemm_scratch(int64_t m, int64_t o, int64_t k, ProductBits bits) {
   const bool packs = w.layout().few == FewBits::kBits;
   const int64_t row = packs ? bit_bytes(k) : k;
   const int64_t reach = 4 * w.quads();
-  return std::min(m, (reach - row + row - 1) / row) * reach + (packs ? m * row : 0);
+  const int64_t copies = std::min(m, (reach - row + row - 1) / row) * reach + (packs ? m * row : 0);
+  const int64_t unpacked = dot_scratch(w.layout(), m, 1, row);
+  if (unpacked == 0) return copies;
+  const Blocks blocks(w, std::min(m, kMaxRows * threads()), row);
+  return copies + unpacked * std::min<int64_t>(blocks.row_blocks * blocks.panel_blocks, threads());
 }
 
 void gemm_u8s8_s32(int64_t m,

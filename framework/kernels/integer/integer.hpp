@@ -24,6 +24,9 @@ struct ProductBits {
   /// The packed weights are kept for many calls, some of few rows. Then large linear layers may
   /// keep several weights in a byte.
   bool kept = false;
+  /// All products whose weights have at most 4 bits keep several weights in a byte where that takes
+  /// less memory, apart from depthwise convolutions.
+  bool small = false;
 };
 
 /// Weights [O, KH, KW, C / groups] of a convolution, or [O, K] of a linear layer. The constructor
@@ -45,24 +48,24 @@ class PackedWeightsS8 {
   const Conv2dShape& shape() const { return shape_; }
   /// Writes `count` of the original weights, beginning with weight `first`.
   void unpack(int64_t first, int64_t count, int8_t* to) const;
-  /// Moves the panels out of the pool, whose blocks may be a quarter larger, unless they are so
-  /// large that they deserve large pages. For weights that are kept.
+  /// Moves the panels out of the pool, whose blocks may be a quarter larger, unless they are to be
+  /// fast and so large that they deserve large pages. For weights that are kept.
   void leave_pool();
 
   /// Bytes that these packed weights take.
-  int64_t bytes() const { return sums_.size() * int64_t{sizeof(int32_t)} + panels_ * panel_bytes_; }
+  int64_t bytes() const { return panels_ * panel_bytes_; }
   /// Bytes that packed weights of this shape take.
   static int64_t bytes(const Conv2dShape& shape, ProductBits bits = {});
   /// The layout of packed weights of this shape, without the weights.
   static PackedWeightsS8 planned(const Conv2dShape& shape, ProductBits bits = {});
 
-  int64_t outputs() const { return sums_.size(); }
+  int64_t outputs() const { return shape_.o; }
   /// Number of entries of ProductParams: one for each output. If several pixels of a depthwise
   /// convolution fill a vector, the entries are repeated for each of these pixels.
   int64_t entries() const { return entries_; }
-  /// For each output channel, the sum of its weights. The input's zero point is multiplied by this
-  /// sum.
-  const int32_t* sums() const { return sums_.data(); }
+  /// Computes, for each output channel, the sum of its weights. The input's zero point is
+  /// multiplied by this sum.
+  Buffer<int32_t> sums() const;
 
   // For the kernels' callers.
   Isa isa() const { return isa_; }
@@ -79,21 +82,22 @@ class PackedWeightsS8 {
 
  private:
   void lay_out();
+  void choose_layout(ProductNeeds needs);
+  void count_panels();
   bool is_large() const;
   void pack_panels(const int8_t* w);
   void pack_panel(int64_t panel, const int8_t* w);
-  void pack_fields(int64_t count, const int8_t* rows, int8_t* to) const;
-  /// All three pack one row of the convolution's kernel for `count` outputs. The first needs
-  /// complete groups of 4.
+  /// All four pack one row of the convolution's kernel for `count` outputs. The first needs
+  /// complete groups of 4, the last fields.
   void pack_words_as_pairs(int64_t count, const int8_t* rows, int8_t* to) const;
   void pack_segment(int64_t count, const int8_t* rows, int8_t* to) const;
   void pack_octets(int64_t count, const int8_t* rows, int8_t* to) const;
+  void pack_fields(int64_t count, const int8_t* rows, int8_t* to) const;
   void pack_depthwise(const int8_t* w);
-  void sum_panels();
   int8_t weight(int64_t o, int64_t row, int64_t k) const;
 
   /// Bytes that one group of 4 takes in a panel, for all of the panel's outputs.
-  int64_t quad_bytes() const { return layout_.width * (layout_.pairs ? 8 : 4); }
+  int64_t quad_bytes() const { return layout_.quad_bytes(); }
 
   Conv2dShape shape_;
   ProductBits bits_;
@@ -108,7 +112,6 @@ class PackedWeightsS8 {
   int64_t panels_per_group_ = 0;
   Buffer<int8_t> data_;
   std::shared_ptr<const int8_t> kept_;  // instead of data_
-  Buffer<int32_t> sums_;
 };
 
 /// The start value of each sum of a product, and the requantization of the sums. Computed once for
@@ -135,13 +138,14 @@ class ProductParams {
 
   // For the kernels' callers: the values, beginning at a channel. From any channel, callers may
   // read a whole panel of values.
-  const int32_t* start(int64_t channel) const { return values_.data() + channel; }
+  const int32_t* start(int64_t channel) const { return values_.get() + channel; }
   RequantizeU8 requantize(int64_t channel) const { return requantize_.from(channel); }
 
  private:
   int32_t zero_x_ = 0;
   int32_t offset_ = 0;
-  Buffer<int32_t> values_;
+  std::shared_ptr<int32_t> values_;
+  int64_t size_ = 0;
   RequantizeU8 requantize_;
 };
 

@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
-#include <numeric>
 
 #include "framework/core/parallel.hpp"
 #include "framework/kernels/dispatch/dispatch.hpp"
 #include "framework/kernels/integer/channels.hpp"
+#include "framework/kernels/integer/dot.hpp"
 #include "framework/kernels/integer/integer.hpp"
 
 namespace quantrain::kernels {
@@ -53,6 +53,15 @@ constexpr int8_t kNoWeights[4] = {};
 /// as the second-level cache of current processors or more.
 constexpr int64_t kLargeWeights = int64_t{1} << 21;
 
+/// Memory that is not rounded up, unlike the pool's; otherwise like a block of the pool.
+template <class T>
+std::shared_ptr<T> exact_block(int64_t size) {
+  constexpr std::align_val_t kAligned{pool::kAlignment};
+  void* const block =
+      ::operator new(static_cast<size_t>(size) * sizeof(T) + pool::kSlack, kAligned);
+  return {static_cast<T*>(block), [](T* p) { ::operator delete(p, kAligned); }};
+}
+
 /// The value that a sum starts with. By docs/quantization.md (7), a complete sum fits in 32 bits.
 /// This value may not fit if kernels subtract an offset. Then it wraps around, and the sum wraps
 /// back.
@@ -66,11 +75,7 @@ PackedWeightsS8::PackedWeightsS8(int64_t o, int64_t k, const int8_t* w, ProductB
     : PackedWeightsS8(Conv2dShape{.c = k, .o = o}, w, bits) {}
 
 PackedWeightsS8::PackedWeightsS8(const Conv2dShape& shape, const int8_t* w, ProductBits bits)
-    : shape_(shape),
-      bits_(bits),
-      isa_(chosen_isa()),
-      depthwise_(is_depthwise(shape)),
-      sums_(shape.o) {
+    : shape_(shape), bits_(bits), isa_(chosen_isa()), depthwise_(is_depthwise(shape)) {
   lay_out();
   data_ = Buffer<int8_t>(panels_ * panel_bytes_);
   if (depthwise_) {
@@ -78,13 +83,8 @@ PackedWeightsS8::PackedWeightsS8(const Conv2dShape& shape, const int8_t* w, Prod
   } else if (layout_.few == FewBits::kBits) {
     const Buffer<int8_t> signs = packed_signs(shape_, w);
     pack_panels(signs.data());
-    for (int64_t o = 0; o < shape_.o; ++o) {
-      const int8_t* const row = w + o * shape_.reduction();
-      sums_[o] = std::accumulate(row, row + shape_.reduction(), int32_t{0});
-    }
   } else {
     pack_panels(w);
-    sum_panels();
   }
 }
 
@@ -96,9 +96,7 @@ bool PackedWeightsS8::is_large() const {
 }
 
 void PackedWeightsS8::lay_out() {
-  const int64_t outputs = shape_.group_o();
-  length_ = shape_.kw * shape_.group_c();
-  ProductNeeds needs{.outputs = outputs, .terms = length_};
+  ProductNeeds needs{.outputs = shape_.group_o(), .terms = shape_.kw * shape_.group_c()};
   if (!depthwise_) {
     needs.weight_bits = bits_.weights;
     // Each tap takes whole bytes. With very few channels, most of their bits would be empty.
@@ -106,7 +104,7 @@ void PackedWeightsS8::lay_out() {
     needs.large = is_large();
     needs.rows = shape_.n;
   }
-  integer_table(isa_).panel_layout_u8s8(needs, &layout_);
+  choose_layout(needs);
   entries_ = shape_.o;
   if (depthwise_) {
     layout_.planes = false;
@@ -114,17 +112,48 @@ void PackedWeightsS8::lay_out() {
     const DepthwiseLayout windows(shape_.kh, shape_.c);
     entries_ = windows.run;
     panels_ = (windows.run + layout_.width - 1) / layout_.width;
-    panel_bytes_ = windows.quads * shape_.kw * windows.lines * quad_bytes();
-    return;
+    panel_bytes_ = windows.quads * shape_.kw * windows.lines * layout_.quad_bytes();
   }
-  if (layout_.few == FewBits::kBits) length_ = shape_.kw * bit_bytes(shape_.c);
+}
+
+// Panels of fields that the kernels take apart in registers are preferred to those that every call
+// unpacks, unless they are a tenth larger, because they fill whole panels.
+void PackedWeightsS8::choose_layout(ProductNeeds needs) {
+  const IntegerTable& kernels = integer_table(isa_);
+  kernels.panel_layout_u8s8(needs, &layout_);
+  count_panels();
+  if (depthwise_ || !bits_.small || bits_.weights > 4 || layout_.few == FewBits::kBits) return;
+  const auto take_smaller = [&](const PanelLayout& layout, int64_t weight) {
+    const PanelLayout before = layout_;
+    const int64_t bytes = panels_ * panel_bytes_;
+    layout_ = layout;
+    count_panels();
+    if (weight * panels_ * panel_bytes_ / 10 < bytes) return;
+    layout_ = before;
+    count_panels();
+  };
+  PanelLayout other{1, false};
+  needs.small = true;
+  kernels.panel_layout_u8s8(needs, &other);
+  if (other.per_byte() > 1 || other.few == FewBits::kBits) take_smaller(other, 10);
+  needs = {.outputs = needs.outputs, .terms = needs.terms};
+  kernels.panel_layout_u8s8(needs, &other);
+  other.octets = false;
+  other.few = fields_of(bits_.weights);
+  take_smaller(other, layout_.few == FewBits::kNone || layout_.few == FewBits::kNarrow ? 10 : 11);
+}
+
+void PackedWeightsS8::count_panels() {
+  const int64_t outputs = shape_.group_o();
+  const bool bits = layout_.few == FewBits::kBits;
+  length_ = shape_.kw * (bits ? bit_bytes(shape_.c) : shape_.group_c());
   quads_ = (length_ + 3) / 4;
   layout_.octets = layout_.octets && quads_ > 1;  // a group of 8 for one quad would be half empty
   const bool pairs_of_quads = layout_.octets || layout_.few == FewBits::kNarrow;
   quads_ = round_up(quads_, pairs_of_quads ? 2 : layout_.per_byte());
   panels_per_group_ = (outputs + layout_.width - 1) / layout_.width;
   panels_ = shape_.groups * panels_per_group_;
-  panel_bytes_ = shape_.kh * quads_ * quad_bytes() / layout_.per_byte();
+  panel_bytes_ = shape_.kh * quads_ * layout_.quad_bytes() / layout_.per_byte();
 }
 
 PackedWeightsS8 PackedWeightsS8::planned(const Conv2dShape& shape, ProductBits bits) {
@@ -139,7 +168,7 @@ PackedWeightsS8 PackedWeightsS8::planned(const Conv2dShape& shape, ProductBits b
 
 int64_t PackedWeightsS8::bytes(const Conv2dShape& shape, ProductBits bits) {
   const PackedWeightsS8 w = planned(shape, bits);
-  return shape.o * int64_t{sizeof(int32_t)} + w.panels_ * w.panel_bytes_;
+  return w.panels_ * w.panel_bytes_;
 }
 
 void PackedWeightsS8::pack_panels(const int8_t* w) {
@@ -158,15 +187,16 @@ void PackedWeightsS8::pack_panel(int64_t panel, const int8_t* w) {
   const int64_t count = std::min(layout_.width, outputs - first);
   if (count < layout_.width) std::memset(to, 0, static_cast<size_t>(panel_bytes_));
   const int8_t* const rows = w + (panel / panels_per_group_ * outputs + first) * shape_.kh * length;
-  if (layout_.per_byte() > 1) return pack_fields(count, rows, to);
   // If no group of 4 needs padding, the four weights of one output are a word of 32 bits. Without
   // planes and octets, each segment of the panel is then a transposed matrix of words, widened to
   // int16 for pairs.
   const bool words = !layout_.planes && !layout_.octets && length == 4 * quads_;
   for (int64_t segment = 0; segment < shape_.kh; ++segment) {
     const int8_t* const from = rows + segment * length;
-    int8_t* const segment_to = to + segment * quads_ * quad_bytes();
-    if (layout_.octets) {
+    int8_t* const segment_to = to + segment * (panel_bytes_ / shape_.kh);
+    if (layout_.per_byte() > 1) {
+      pack_fields(count, from, segment_to);
+    } else if (layout_.octets) {
       pack_octets(count, from, segment_to);
     } else if (words && layout_.pairs) {
       pack_words_as_pairs(count, from, segment_to);
@@ -238,8 +268,6 @@ void PackedWeightsS8::pack_octets(int64_t count, const int8_t* rows, int8_t* to)
 void PackedWeightsS8::pack_depthwise(const int8_t* w) {
   const DepthwiseLayout windows(shape_.kh, shape_.c);
   const int64_t taps = shape_.kh * shape_.kw;
-  for (int64_t o = 0; o < shape_.o; ++o)
-    sums_[o] = std::accumulate(w + o * taps, w + (o + 1) * taps, int32_t{0});
   std::fill(data_.begin(), data_.end(), int8_t{0});
   for (int64_t element = 0; element < windows.run; ++element) {
     const int8_t* const from = w + element % shape_.c * taps;
@@ -261,13 +289,29 @@ void PackedWeightsS8::pack_depthwise(const int8_t* w) {
 
 // A sum of weights is their dot product with ones, so dot_u8s8 can compute it. dot_u8s8 subtracts
 // the offset from each byte of x, so each byte is offset + 1.
-void PackedWeightsS8::sum_panels() {
+Buffer<int32_t> PackedWeightsS8::sums() const {
+  Buffer<int32_t> result(shape_.o);
+  if (depthwise_) {
+    for (int64_t o = 0; o < shape_.o; ++o) {
+      result[o] = 0;
+      for (int64_t i = 0; i < shape_.kh * shape_.kw; ++i)
+        result[o] += weight(o, i / shape_.kw, i % shape_.kw);
+    }
+    return result;
+  }
   const int64_t outputs = shape_.group_o();
   const int64_t width = panels_per_group_ * layout_.width;
   Buffer<uint8_t> ones(shape_.kh * quads_ * 4);
   Buffer<int32_t> start(width);
   std::fill(ones.begin(), ones.end(), static_cast<uint8_t>(layout_.offset + 1));
   std::fill(start.begin(), start.end(), 0);
+  if (layout_.few == FewBits::kBits) {
+    // Unused bits of a tap's last byte are no terms.
+    for (int64_t i = 0; i < ones.size(); ++i) {
+      const int64_t used = shape_.c - i % (4 * quads_) % bit_bytes(shape_.c) * 8;
+      ones[i] = static_cast<uint8_t>(used >= 8 ? 255 : (1 << used) - 1);
+    }
+  }
   const uint8_t* const row = ones.data();
   DotU8S8 p{};
   p.rows = 1;
@@ -280,11 +324,13 @@ void PackedWeightsS8::sum_panels() {
   p.layout = layout_;
   p.start = start.data();
   p.stride = outputs;
+  p.terms = length_;
   for (int64_t group = 0; group < shape_.groups; ++group) {
-    p.w = data_.data() + group * panels_per_group_ * panel_bytes_;
-    p.acc = sums_.data() + group * outputs;
-    integer_table(isa_).dot_u8s8(p);
+    p.w = data() + group * panels_per_group_ * panel_bytes_;
+    p.acc = result.data() + group * outputs;
+    dot_u8s8(integer_table(isa_), p);
   }
+  return result;
 }
 
 const PackedWeightsS8& PackedWeightsS8::for_chosen_isa(PackedWeightsS8& copy) const {
@@ -309,6 +355,13 @@ int8_t PackedWeightsS8::weight(int64_t o, int64_t row, int64_t k) const {
     quad = (row / 4 * shape_.kw + k) * DepthwiseLayout(shape_.kh, shape_.c).lines;
     in_quad = row % 4;
   }
+  if (const int64_t fields = layout_.per_byte(); fields > 1) {
+    const int64_t step = row * (quads_ / fields) + k / (4 * fields);
+    const auto byte = static_cast<uint8_t>(from[step * quad_bytes() + 4 * column + k % 4]);
+    const int64_t width = 8 / fields;
+    const int field = byte >> k / 4 % fields * width & ((1 << width) - 1);
+    return static_cast<int8_t>((fields == 8 ? 2 * field : field) - layout_.raised());
+  }
   const int8_t* const group = from + quad * quad_bytes();
   if (layout_.planes || layout_.pairs) {
     const int64_t planes = in_quad * layout_.width + column;
@@ -322,25 +375,15 @@ int8_t PackedWeightsS8::weight(int64_t o, int64_t row, int64_t k) const {
     const int8_t signs = from[(row * quads_ + byte / 4) * quad_bytes() + 4 * column + byte % 4];
     return (signs >> k % shape_.c % 8 & 1) != 0 ? int8_t{1} : int8_t{-1};
   }
-  if (const int64_t fields = layout_.per_byte(); fields > 1) {
-    const auto byte =
-        static_cast<uint8_t>(from[k / (4 * fields) * quad_bytes() + 4 * column + k % 4]);
-    const int64_t width = 8 / fields;
-    const int field = byte >> k / 4 % fields * width & ((1 << width) - 1);
-    return static_cast<int8_t>(field - layout_.raised());
-  }
   if (layout_.octets) return from[(row * quads_ + k / 8 * 2) * quad_bytes() + 8 * column + k % 8];
   return group[4 * column + in_quad];
 }
 
 void PackedWeightsS8::leave_pool() {
   constexpr int64_t kLargePage = int64_t{1} << 21;
-  constexpr std::align_val_t kAligned{pool::kAlignment};
   const int64_t size = data_.size();
-  if (size == 0 || size >= kLargePage) return;
-  void* const block = ::operator new(static_cast<size_t>(size) + pool::kSlack, kAligned);
-  const std::shared_ptr<int8_t> kept(static_cast<int8_t*>(block),
-                                     [](int8_t* p) { ::operator delete(p, kAligned); });
+  if (size == 0 || (size >= kLargePage && !bits_.small)) return;
+  const std::shared_ptr<int8_t> kept = exact_block<int8_t>(size);
   std::copy(data_.begin(), data_.end(), kept.get());
   kept_ = kept;
   data_ = Buffer<int8_t>();
@@ -366,12 +409,14 @@ ProductParams::ProductParams(const PackedWeightsS8& w,
     : zero_x_(zero_x), offset_(w.layout().offset) {
   const int64_t entries = w.entries();
   const int64_t size = entries + kWidestPanel;
-  values_ = Buffer<int32_t>((requantize != nullptr ? 4 : 1) * size);
-  int32_t* const start = values_.data();
+  const Buffer<int32_t> sums = w.sums();
+  size_ = (requantize != nullptr ? 4 : 1) * size;
+  values_ = exact_block<int32_t>(size_);
+  int32_t* const start = values_.get();
   for (int64_t i = 0; i < entries; ++i) {
     const int64_t o = i % w.outputs();
     const int64_t first = bias != nullptr ? bias[o] : 0;
-    start[i] = first_sum(first, zero_x - offset_, w.sums()[o]);
+    start[i] = first_sum(first, zero_x - offset_, sums[o]);
   }
   std::fill(start + entries, start + size, 0);
   if (requantize == nullptr) return;
@@ -394,16 +439,18 @@ const ProductParams& ProductParams::for_weights(const PackedWeightsS8& w,
   if (offset == offset_) return *this;
   copy.zero_x_ = zero_x_;
   copy.offset_ = offset;
-  copy.values_ = Buffer<int32_t>(values_.size());
-  std::copy(values_.begin(), values_.end(), copy.values_.begin());
+  copy.size_ = size_;
+  copy.values_ = exact_block<int32_t>(size_);
+  const Buffer<int32_t> sums = w.sums();
+  std::copy_n(values_.get(), size_, copy.values_.get());
   for (int64_t i = 0; i < w.entries(); ++i) {
-    int32_t& start = copy.values_[i];
-    start = first_sum(start, offset_ - offset, w.sums()[i % w.outputs()]);
+    int32_t& start = copy.values_.get()[i];
+    start = first_sum(start, offset_ - offset, sums[i % w.outputs()]);
   }
   copy.requantize_ = requantize_;
   for (const int32_t** array :
        {&copy.requantize_.m0, &copy.requantize_.shift, &copy.requantize_.round}) {
-    if (*array != nullptr) *array = copy.values_.data() + (*array - values_.data());
+    if (*array != nullptr) *array = copy.values_.get() + (*array - values_.get());
   }
   return copy;
 }

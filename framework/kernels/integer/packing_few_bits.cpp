@@ -32,18 +32,21 @@ Buffer<int8_t> packed_signs(const Conv2dShape& s, const int8_t* w) {
   return signs;
 }
 
-// A panel of fields has one segment. Absent outputs and terms have weights of 0, too.
+// Packs one row of the convolution's kernel, like pack_segment(). Absent outputs and terms have
+// weights of 0, too; absent signs are zeros.
 void PackedWeightsS8::pack_fields(int64_t count, const int8_t* rows, int8_t* to) const {
   const int64_t fields = layout_.per_byte();
   const int64_t width = 8 / fields;
+  const bool signs = layout_.few == FewBits::kEighths;
   for (int64_t k = 0; k < 4 * quads_; k += 4 * fields, to += quad_bytes()) {
     for (int64_t o = 0; o < layout_.width; ++o) {
       for (int64_t i = 0; i < 4; ++i) {
         unsigned byte = 0;
         for (int64_t field = 0; field < fields; ++field) {
           const int64_t at = k + 4 * field + i;
-          const int weight = o < count && at < length_ ? rows[o * length_ + at] : 0;
-          byte |= static_cast<unsigned>(weight + layout_.raised()) << field * width;
+          const int weight = o < count && at < length_ ? rows[o * shape_.kh * length_ + at] : 0;
+          const int raised = signs ? (weight > 0 ? 1 : 0) : weight + layout_.raised();
+          byte |= static_cast<unsigned>(raised) << field * width;
         }
         to[4 * o + i] = static_cast<int8_t>(byte);
       }

@@ -125,6 +125,20 @@ void pack_bits_u8(int64_t rows, int64_t channels, const uint8_t* x, uint8_t* bit
   }
 }
 
+void unpack_fields_s8(int64_t quads, const PanelLayout& layout, const int8_t* panel, int8_t* to) {
+  const int64_t fields = layout.per_byte();
+  const int64_t bytes = 4 * layout.width;
+  const int scale = fields == 8 ? 2 : 1;
+  for (int64_t quad = 0; quad < quads; ++quad) {
+    const int8_t* const from = panel + quad / fields * bytes;
+    const int64_t shift = quad % fields * (8 / fields);
+    for (int64_t i = 0; i < bytes; ++i) {
+      const int field = static_cast<uint8_t>(from[i]) >> shift & ((1 << 8 / fields) - 1);
+      *to++ = static_cast<int8_t>(scale * field - layout.raised());
+    }
+  }
+}
+
 void quantize_f32_u8(
     int64_t n, const float* x, const QuantizeF32& q, uint8_t* codes, uint8_t* mask, bool* finite) {
   *finite = true;

@@ -265,6 +265,53 @@ void transpose_u32(int64_t rows,
   transpose<Arch>(rows, columns, from, from_stride, to, to_stride);
 }
 
+/// Unpacks to int16: pairs or planes.
+template <class Arch>
+QUANTRAIN_ONE_COPY void unpack_wide(int64_t quads,
+                                    const PanelLayout& layout,
+                                    const int8_t* panel,
+                                    int8_t* to) {
+  const int64_t width = layout.width;
+  const auto fields = static_cast<int>(layout.per_byte());
+  const int bits = 8 / fields;
+  const int mask = (1 << bits) - 1;
+  const int scale = bits == 1 ? 2 : 1;
+  const int raised = layout.raised();
+  for (int64_t quad = 0; quad < quads; ++quad, to += 8 * width) {
+    const int8_t* const from = panel + quad / fields * 4 * width;
+    const int shift = static_cast<int>(quad % fields) * bits;
+    for (int k = 0; k < 4; ++k) {
+      int8_t* const first = to + (layout.planes ? 2 * k * width : k % 2 * 4 * width + k / 2 * 2);
+      const int64_t step = layout.planes ? 2 : 4;
+      for (int64_t o = 0; o < width; ++o) {
+        const int field = static_cast<uint8_t>(from[4 * o + k]) >> shift & mask;
+        const auto weight = static_cast<int16_t>(scale * field - raised);
+        __builtin_memcpy(first + o * step, &weight, 2);
+      }
+    }
+  }
+}
+
+template <class Arch>
+void unpack_fields_s8(int64_t quads, const PanelLayout& layout, const int8_t* panel, int8_t* to) {
+  if (layout.pairs || layout.planes) return unpack_wide<Arch>(quads, layout, panel, to);
+  using I = Ints<Arch>;
+  const auto fields = static_cast<int>(layout.per_byte());
+  const int bits = 8 / fields;
+  const int64_t size = 4 * layout.width;
+  const typename I::Int mask = I::set1(((1 << bits) - 1) * 0x01010101);
+  const typename I::Int less = I::set1(layout.raised() * 0x01010101);
+  for (int64_t quad = 0; quad < quads; ++quad, to += size) {
+    const int8_t* const from = panel + quad / fields * size;
+    const auto shift = I::shift_by(static_cast<int32_t>(quad % fields) * bits);
+    for (int64_t i = 0; i < size; i += I::kBytes) {
+      typename I::Int v = I::bit_and(I::srl(I::load(from + i), shift), mask);
+      if (bits == 1) v = I::add(v, v);
+      I::store(to + i, I::sub8(v, less));
+    }
+  }
+}
+
 template <class Arch>
 void pack_bits_u8(int64_t rows, int64_t channels, const uint8_t* x, uint8_t* bits) {
   using I = Ints<Arch>;

@@ -29,6 +29,11 @@ struct Ints<xsimd::fma3<xsimd::avx2>> : AnyInts<xsimd::fma3<xsimd::avx2>> {
   }
   static QUANTRAIN_INLINE Int add(Int a, Int b) { return _mm256_add_epi32(a, b); }
   static QUANTRAIN_INLINE Int bit_or(Int a, Int b) { return _mm256_or_si256(a, b); }
+  static QUANTRAIN_INLINE Int bit_and(Int a, Int b) { return _mm256_and_si256(a, b); }
+  static QUANTRAIN_INLINE Int sub8(Int a, Int b) { return _mm256_sub_epi8(a, b); }
+  using Shift = Int;
+  static QUANTRAIN_INLINE Shift shift_by(int32_t bits) { return set1(bits); }
+  static QUANTRAIN_INLINE Int srl(Int v, Shift bits) { return _mm256_srlv_epi32(v, bits); }
   static QUANTRAIN_INLINE void store_codes(uint8_t* p, Int v, const Clamp& clamp) {
     v = _mm256_max_epi32(v, set1(clamp.lo));
     v = _mm256_min_epi32(v, set1(clamp.hi));
@@ -170,11 +175,6 @@ struct Ints<xsimd::fma3<xsimd::avx2>> : AnyInts<xsimd::fma3<xsimd::avx2>> {
   static constexpr int kFewPanel = 2;
   static constexpr bool kNarrow = true;
   static constexpr bool kFields = true;
-  static QUANTRAIN_INLINE Int bit_and(Int a, Int b) { return _mm256_and_si256(a, b); }
-  template <int bits>
-  static QUANTRAIN_INLINE Int srl16(Int v) {
-    return _mm256_srli_epi16(v, bits);
-  }
   /// acc + the dot products of the bytes of x0 with w0, and of x1 with w1. Weights lie in
   /// [-32, 32], so that two products of a pair of bytes fit in 16 bits.
   static QUANTRAIN_INLINE Int dot_two(Int acc, Int x0, Int w0, Int x1, Int w1) {
@@ -187,7 +187,7 @@ struct Ints<xsimd::fma3<xsimd::avx2>> : AnyInts<xsimd::fma3<xsimd::avx2>> {
         _mm256_broadcastsi128_si256(_mm_set_epi64x(0x0403030203020201, 0x0302020102010100));
     const Int half = _mm256_set1_epi8(0xf);
     const Int low = _mm256_shuffle_epi8(ones, bit_and(v, half));
-    const Int high = _mm256_shuffle_epi8(ones, bit_and(srl16<4>(v), half));
+    const Int high = _mm256_shuffle_epi8(ones, bit_and(_mm256_srli_epi16(v, 4), half));
     return _mm256_add_epi8(counts, _mm256_add_epi8(low, high));
   }
   static QUANTRAIN_INLINE Int add_counts(Int acc, Int counts) {

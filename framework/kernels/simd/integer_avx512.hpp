@@ -34,6 +34,11 @@ struct Ints<xsimd::avx512bw> : AnyInts<xsimd::avx512bw> {
   }
   static QUANTRAIN_INLINE Int add(Int a, Int b) { return _mm512_add_epi32(a, b); }
   static QUANTRAIN_INLINE Int bit_or(Int a, Int b) { return _mm512_or_si512(a, b); }
+  static QUANTRAIN_INLINE Int bit_and(Int a, Int b) { return _mm512_and_si512(a, b); }
+  static QUANTRAIN_INLINE Int sub8(Int a, Int b) { return _mm512_sub_epi8(a, b); }
+  using Shift = Int;
+  static QUANTRAIN_INLINE Shift shift_by(int32_t bits) { return set1(bits); }
+  static QUANTRAIN_INLINE Int srl(Int v, Shift bits) { return _mm512_srlv_epi32(v, bits); }
   static QUANTRAIN_INLINE void store_codes(uint8_t* p, Int v, const Clamp& clamp) {
     v = _mm512_max_epi32(v, set1(clamp.lo));
     v = _mm512_min_epi32(v, set1(clamp.hi));
@@ -231,11 +236,6 @@ struct Ints<Avx512Vnni> : Ints<xsimd::avx512bw> {
   using Few = Avx512Vnni;
   static constexpr int kFewPanel = 4;
   static constexpr bool kNarrow = false;
-  static QUANTRAIN_INLINE Int bit_and(Int a, Int b) { return _mm512_and_si512(a, b); }
-  template <int bits>
-  static QUANTRAIN_INLINE Int srl16(Int v) {
-    return _mm512_srli_epi16(v, bits);
-  }
   /// VPOPCNTDQ counts ones. Some processors have VNNI without it. There, counting by shuffles
   /// would take as long as dot products of bytes. The instruction is written as text, because these
   /// files are compiled without VPOPCNTDQ.

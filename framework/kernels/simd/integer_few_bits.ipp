@@ -6,24 +6,39 @@
 // the forms of their panels. Tiles and stores are those of integer_dot.ipp.
 namespace quantrain::kernels::simd {
 
-/// The rows of a tile of half a panel of fields.
-inline constexpr int kManyRows = 12;
+/// Stands for all fields in the templates below. How many a byte has is known when they run,
+/// because kernels of their own for each number would make programs larger.
+inline constexpr FewBits kAnyFields = FewBits::kHalves;
+
+/// How to take fields apart.
+template <class Arch>
+struct Fields {
+  using I = Ints<Arch>;
+  int count;
+  typename I::Int mask;
+  typename I::Shift shift[8];
+
+  explicit QUANTRAIN_INLINE Fields(const PanelLayout& layout)
+      : count(static_cast<int>(layout.per_byte())) {
+    const int bits = 8 / count;
+    mask = I::set1(static_cast<int32_t>(((1u << bits) - 1) * 0x01010101u));
+    for (int i = 0; i < count; ++i) shift[i] = I::shift_by(i * bits);
+  }
+};
 
 /// How many groups of 4 bytes of x a step multiplies.
 template <FewBits kFew>
-inline constexpr int kStepQuads = kFew == FewBits::kBits       ? 1
-                                  : kFew == FewBits::kQuarters ? 4
-                                                               : 2;
+inline constexpr int kStepQuads = kFew == FewBits::kBits ? 1 : 2;
 
-/// The weights of group `quad` of a step, for vector v of a panel of P vectors.
-template <class Arch, FewBits kFew, int P, int quad>
-inline QUANTRAIN_INLINE typename Ints<Arch>::Int few_weights(const int8_t* w, int v) {
+/// The weights of group `quad` of a step, for vector v of a panel of P vectors. Of fields, a step
+/// begins with field `first`.
+template <class Arch, FewBits kFew, int P>
+inline QUANTRAIN_INLINE typename Ints<Arch>::Int few_weights(
+    const int8_t* w, const Fields<Arch>& fields, int first, int quad, int v) {
   using I = Ints<Arch>;
-  if constexpr (kFew == FewBits::kHalves || kFew == FewBits::kQuarters) {
-    constexpr int kBits = 8 / kStepQuads<kFew>;
+  if constexpr (kFew == kAnyFields) {
     const typename I::Int bytes = I::load(w + v * I::kLanes * 4);
-    return I::bit_and(I::template srl16<quad * kBits>(bytes),
-                      I::set1(((1 << kBits) - 1) * 0x01010101));
+    return I::bit_and(I::srl(bytes, fields.shift[first + quad]), fields.mask);
   } else {
     return I::load(w + (quad * P + v) * I::kLanes * 4);
   }
@@ -35,6 +50,8 @@ template <class Arch, FewBits kFew, int P, int R, int V>
 inline QUANTRAIN_INLINE void few_step(const uint8_t* const (&left)[R],
                                       int64_t j,
                                       const int8_t* w,
+                                      const Fields<Arch>& fields,
+                                      int first,
                                       typename Ints<Arch>::Int (&sums)[R][V],
                                       typename Ints<Arch>::Int (&more)[R][V]) {
   using I = Ints<Arch>;
@@ -43,9 +60,12 @@ inline QUANTRAIN_INLINE void few_step(const uint8_t* const (&left)[R],
     __builtin_memcpy(&bytes, left[r] + j + 4 * quad, 4);
     return I::set1(bytes);
   };
+  const auto weights = [&](int quad, int v) QUANTRAIN_INLINE {
+    return few_weights<Arch, kFew, P>(w, fields, first, quad, v);
+  };
   if constexpr (kFew == FewBits::kBits) {
     typename I::Int right[V];
-    repeat<V>([&](auto v) QUANTRAIN_INLINE { right[v] = few_weights<Arch, kFew, P, 0>(w, v); });
+    repeat<V>([&](auto v) QUANTRAIN_INLINE { right[v] = weights(0, v); });
     repeat<R>([&](auto r) QUANTRAIN_INLINE {
       const typename I::Int x = x_of(r, 0);
       repeat<V>([&](auto v) QUANTRAIN_INLINE {
@@ -54,26 +74,21 @@ inline QUANTRAIN_INLINE void few_step(const uint8_t* const (&left)[R],
       });
     });
   } else if constexpr (I::kPairs) {
-    repeat<kStepQuads<kFew> / 2>([&](auto half) QUANTRAIN_INLINE {
-      typename I::Int right[2][V];
-      repeat<2 * V>([&](auto i) QUANTRAIN_INLINE {
-        right[i / V][i % V] = few_weights<Arch, kFew, P, 2 * half + i / V>(w, i % V);
-      });
-      repeat<R>([&](auto r) QUANTRAIN_INLINE {
-        const typename I::Int x0 = x_of(r, 2 * half);
-        const typename I::Int x1 = x_of(r, 2 * half + 1);
-        repeat<V>([&](auto v) QUANTRAIN_INLINE {
-          sums[r][v] = I::dot_two(sums[r][v], x0, right[0][v], x1, right[1][v]);
-          I::settle(sums[r][v]);
-        });
+    typename I::Int right[2][V];
+    repeat<2 * V>([&](auto i) QUANTRAIN_INLINE { right[i / V][i % V] = weights(i / V, i % V); });
+    repeat<R>([&](auto r) QUANTRAIN_INLINE {
+      const typename I::Int x0 = x_of(r, 0);
+      const typename I::Int x1 = x_of(r, 1);
+      repeat<V>([&](auto v) QUANTRAIN_INLINE {
+        sums[r][v] = I::dot_two(sums[r][v], x0, right[0][v], x1, right[1][v]);
+        I::settle(sums[r][v]);
       });
     });
   } else {
-    repeat<kStepQuads<kFew>>([&](auto quad) QUANTRAIN_INLINE {
-      auto& to = quad % 2 == 0 ? sums : more;
+    repeat<2>([&](auto quad) QUANTRAIN_INLINE {
+      auto& to = quad == 0 ? sums : more;
       typename I::Int right[V];
-      repeat<V>([&](auto v)
-                    QUANTRAIN_INLINE { right[v] = few_weights<Arch, kFew, P, quad>(w, v); });
+      repeat<V>([&](auto v) QUANTRAIN_INLINE { right[v] = weights(quad, v); });
       repeat<R>([&](auto r) QUANTRAIN_INLINE {
         const typename I::Int x = I::part(x_of(r, quad), 0);
         repeat<V>([&](auto v) QUANTRAIN_INLINE { to[r][v] = I::dot(to[r][v], x, right[v]); });
@@ -90,6 +105,7 @@ inline QUANTRAIN_INLINE void few_tile(const DotU8S8& p,
                                       const int8_t* w,
                                       const int32_t* start,
                                       const int32_t* row_start,
+                                      const Fields<Arch>& fields,
                                       typename Ints<Arch>::Int (&sums)[R][V]) {
   using I = Ints<Arch>;
   constexpr bool kBits = kFew == FewBits::kBits;
@@ -113,15 +129,17 @@ inline QUANTRAIN_INLINE void few_tile(const DotU8S8& p,
         typename I::Int counts[R][V];
         repeat<R * V>([&](auto i) QUANTRAIN_INLINE { counts[i / V][i % V] = I::zero(); });
         for (; j < stop; j += kBytes, w += kStep) {
-          few_step<Arch, kFew, P, R, V>(left, j, w, counts, counts);
+          few_step<Arch, kFew, P, R, V>(left, j, w, fields, 0, counts, counts);
         }
         repeat<R * V>([&](auto i) QUANTRAIN_INLINE {
           acc[i / V][i % V] = I::add_counts(acc[i / V][i % V], counts[i / V][i % V]);
         });
       }
     } else {
-      for (; j < end; j += kBytes, w += kStep) {
-        few_step<Arch, kFew, P, R, V>(left, j, w, acc, kTwice ? more : acc);
+      const int groups = kFew == kAnyFields ? fields.count : kStepQuads<kFew>;
+      for (; j < end; w += kStep) {
+        for (int first = 0; first < groups; first += kStepQuads<kFew>, j += kBytes)
+          few_step<Arch, kFew, P, R, V>(left, j, w, fields, first, acc, kTwice ? more : acc);
       }
     }
   }
@@ -130,54 +148,57 @@ inline QUANTRAIN_INLINE void few_tile(const DotU8S8& p,
     constexpr int v = i % V;
     typename I::Int sum = I::load(start + v * I::kLanes);
     if constexpr (kFew != FewBits::kNarrow) sum = I::add(sum, I::set1(row_start[r]));
-    if constexpr (kTwice) sum = I::add(sum, more[r][v]);
-    if constexpr (kBits) sum = I::add(sum, acc[r][v]);
+    if constexpr (kTwice) acc[r][v] = I::add(acc[r][v], more[r][v]);
+    if (kBits || (kFew == kAnyFields && fields.count == 8)) sum = I::add(sum, acc[r][v]);
     sums[r][v] = I::add(sum, acc[r][v]);
     I::settle(sums[r][v]);
   });
 }
 
-/// The number of ones among the first `bytes` bytes of each segment.
+/// The number of ones among the first `terms` bytes of each segment.
 template <class Arch>
 QUANTRAIN_ONE_COPY int32_t count_row(const DotU8S8& p, const uint8_t* x) {
   int32_t ones = 0;
   for (int64_t segment = 0; segment < p.segments; ++segment) {
     const uint8_t* const at = x + segment * p.segment_step;
     int64_t i = 0;
-    for (; i + 8 <= p.bytes; i += 8) {
+    for (; i + 8 <= p.terms; i += 8) {
       uint64_t word;
       __builtin_memcpy(&word, at + i, 8);
       ones += __builtin_popcountll(word);
     }
-    for (; i < p.bytes; i += 4) {
+    for (; i < p.terms; i += 4) {
       uint32_t word;
       __builtin_memcpy(&word, at + i, 4);
-      if (p.bytes - i < 4) word &= (1u << 8 * (p.bytes - i)) - 1;
+      if (p.terms - i < 4) word &= (1u << 8 * (p.terms - i)) - 1;
       ones += __builtin_popcount(word);
     }
   }
   return ones;
 }
 
-/// The sum of x - offset over a row of at most one segment, modulo 2^32.
+/// The sum of x - offset over a row, modulo 2^32: over all bytes that are multiplied or, of
+/// eighths, over the terms. A weight that is absent is a 0 there, in place of which no -1 counts.
 template <class Arch>
 QUANTRAIN_ONE_COPY uint32_t sum_row(const DotU8S8& p, const uint8_t* x) {
   using I = Ints<Arch>;
   constexpr int64_t kBytes = 4 * I::kLanes;
-  const int64_t length = p.segments * 4 * p.quads;
+  const int64_t length = p.layout.few == FewBits::kEighths ? p.terms : 4 * p.quads;
   typename I::Int sums = I::zero();
-  int64_t j = 0;
-  for (; j + kBytes <= length; j += kBytes) {
-    const typename I::Int bytes = I::load(x + j);
-    repeat<I::kSteps>([&](auto step) QUANTRAIN_INLINE {
-      sums = I::dot(sums, I::part(bytes, step), I::set1(I::kPairs ? 0x00010001 : 0x01010101));
-    });
+  uint32_t sum = 0;
+  for (int64_t segment = 0; segment < p.segments; ++segment, x += p.segment_step) {
+    int64_t j = 0;
+    for (; j + kBytes <= length; j += kBytes) {
+      const typename I::Int bytes = I::load(x + j);
+      repeat<I::kSteps>([&](auto step) QUANTRAIN_INLINE {
+        sums = I::dot(sums, I::part(bytes, step), I::set1(I::kPairs ? 0x00010001 : 0x01010101));
+      });
+    }
+    for (; j < length; ++j) sum += static_cast<uint32_t>(x[j] - p.layout.offset);
   }
   int32_t lanes[I::kLanes];
   I::store(lanes, sums);
-  uint32_t sum = 0;
   for (int i = 0; i < I::kLanes; ++i) sum += static_cast<uint32_t>(lanes[i]);
-  for (; j < length; ++j) sum += static_cast<uint32_t>(x[j] - p.layout.offset);
   return sum;
 }
 
@@ -186,20 +207,13 @@ void few_rows(const DotU8S8& p,
               const int8_t* w,
               int64_t output,
               const int32_t* row_start,
+              const Fields<Arch>& fields,
               const EitherToMemory<Arch, V>& to_memory,
               int64_t& row) {
   for (; row + R <= p.rows; row += R) {
     typename Ints<Arch>::Int sums[R][V];
-    few_tile<Arch, kFew, P, R, V>(p, p.x + row, w, p.start + output, row_start + row, sums);
-    // Tall tiles are stored four rows at a time, like the others.
-    constexpr int kStored = R < 4 ? R : 4;
-    repeat<R / kStored>([&](auto i) QUANTRAIN_INLINE {
-      typename Ints<Arch>::Int part[kStored][V];
-      repeat<kStored * V>([&](auto at) QUANTRAIN_INLINE {
-        part[at / V][at % V] = sums[i * kStored + at / V][at % V];
-      });
-      end_tile<Arch, kStored, V>(to_memory, (row + i * kStored) * p.stride, part);
-    });
+    few_tile<Arch, kFew, P, R, V>(p, p.x + row, w, p.start + output, row_start + row, fields, sums);
+    end_tile<Arch, R, V>(to_memory, row * p.stride, sums);
   }
 }
 
@@ -207,7 +221,6 @@ template <class Arch, FewBits kFew, int V>
 void few_panels(const DotU8S8& p) {
   using I = Ints<Arch>;
   constexpr bool kBits = kFew == FewBits::kBits;
-  constexpr bool kFields = kFew == FewBits::kHalves || kFew == FewBits::kQuarters;
   int32_t row_start[kMostDotRows];
   if constexpr (kFew != FewBits::kNarrow) {
     for (int64_t row = 0; row < p.rows; ++row) {
@@ -216,27 +229,13 @@ void few_panels(const DotU8S8& p) {
                              : static_cast<int32_t>(raised * sum_row<Arch>(p, p.x[row]));
     }
   }
+  const Fields<Arch> fields(p.layout);
   const int8_t* w = p.w;
   for (int64_t output = 0; output < p.outputs; output += V * I::kLanes, w += p.panel) {
     int64_t row = 0;
-    // Where dot products of bytes are one instruction, taking weights apart costs about as much. So
-    // many rows share it, in tiles of half a panel.
-    if constexpr (kFields && !I::kPairs) {
-      constexpr int kHalf = V / 2;
-      int64_t end = 0;
-      for (int half = 0; half < 2; ++half) {
-        const int64_t first = output + half * kHalf * I::kLanes;
-        if (first >= p.outputs || p.rows < kManyRows) break;
-        const EitherToMemory<Arch, kHalf> to_memory(p, first);
-        end = 0;
-        few_rows<Arch, kFew, V, kManyRows, kHalf>(
-            p, w + half * kHalf * I::kLanes * 4, first, row_start, to_memory, end);
-      }
-      row = end;
-    }
     const EitherToMemory<Arch, V> to_memory(p, output);
-    few_rows<Arch, kFew, V, 4, V>(p, w, output, row_start, to_memory, row);
-    few_rows<Arch, kFew, V, 1, V>(p, w, output, row_start, to_memory, row);
+    few_rows<Arch, kFew, V, 4, V>(p, w, output, row_start, fields, to_memory, row);
+    few_rows<Arch, kFew, V, 1, V>(p, w, output, row_start, fields, to_memory, row);
   }
 }
 
@@ -257,8 +256,7 @@ void dot_few_bits(const DotU8S8& p) {
     if (p.layout.few == FewBits::kNarrow) return few_width<Arch, FewBits::kNarrow>(p);
   }
   if constexpr (I::kFields) {
-    if (p.layout.few == FewBits::kHalves) return few_width<Arch, FewBits::kHalves>(p);
-    if (p.layout.few == FewBits::kQuarters) return few_width<Arch, FewBits::kQuarters>(p);
+    if (p.layout.per_byte() > 1) return few_width<Arch, kAnyFields>(p);
   }
   if constexpr (I::kFewPanel > 0) {
     if (p.layout.few == FewBits::kBits) few_width<Arch, FewBits::kBits>(p);

@@ -34,6 +34,15 @@ struct Ints<xsimd::neon64> : AnyInts<xsimd::neon64> {
   }
   static QUANTRAIN_INLINE Int add(Int a, Int b) { return vaddq_s32(a, b); }
   static QUANTRAIN_INLINE Int bit_or(Int a, Int b) { return vorrq_s32(a, b); }
+  static QUANTRAIN_INLINE Int bit_and(Int a, Int b) { return vandq_s32(a, b); }
+  static QUANTRAIN_INLINE Int sub8(Int a, Int b) {
+    return vreinterpretq_s32_s8(vsubq_s8(vreinterpretq_s8_s32(a), vreinterpretq_s8_s32(b)));
+  }
+  using Shift = Int;
+  static QUANTRAIN_INLINE Shift shift_by(int32_t bits) { return set1(-bits); }
+  static QUANTRAIN_INLINE Int srl(Int v, Shift bits) {
+    return vreinterpretq_s32_u32(vshlq_u32(vreinterpretq_u32_s32(v), bits));
+  }
   static QUANTRAIN_INLINE void store_codes(uint8_t* p, Int v, const Clamp& clamp) {
     v = vminq_s32(vmaxq_s32(v, set1(clamp.lo)), set1(clamp.hi));
     const int16x4_t words = vmovn_s32(v);
@@ -142,7 +151,6 @@ struct Ints<xsimd::neon64> : AnyInts<xsimd::neon64> {
   }
 
   static constexpr int kFewPanel = 4;
-  static QUANTRAIN_INLINE Int bit_and(Int a, Int b) { return vandq_s32(a, b); }
   static QUANTRAIN_INLINE Int count(Int counts, Int v) {
     const uint8x16_t ones = vcntq_u8(vreinterpretq_u8_s32(v));
     return vreinterpretq_s32_u8(vaddq_u8(vreinterpretq_u8_s32(counts), ones));
@@ -205,18 +213,12 @@ struct Ints<Neon64Dot> : Ints<xsimd::neon64> {
   static constexpr int kSteps = 1;
   static constexpr int32_t kOffset = 128;
   static constexpr bool kFields = true;
-  static constexpr int kFewestBits = 96;
 
   static QUANTRAIN_INLINE Int part(Int quad, int) {
     return vreinterpretq_s32_u8(veorq_u8(vreinterpretq_u8_s32(quad), vdupq_n_u8(0x80)));
   }
   static QUANTRAIN_INLINE Int dot(Int acc, Int x, Int w) {
     return vdotq_s32(acc, vreinterpretq_s8_s32(w), vreinterpretq_s8_s32(x));
-  }
-  template <int bits>
-  static QUANTRAIN_INLINE Int srl16(Int v) {
-    if constexpr (bits == 0) return v;
-    return vreinterpretq_s32_u16(vshrq_n_u16(vreinterpretq_u16_s32(v), bits == 0 ? 1 : bits));
   }
 
   static constexpr bool kPlanes = false;
@@ -245,7 +247,6 @@ template <>
 struct Ints<Neon64I8mm> : Ints<Neon64Dot> {
   using Few = Neon64I8mm;
   static constexpr int32_t kOffset = 0;
-  static constexpr int kFewestBits = 128;
 
   static QUANTRAIN_INLINE Int part(Int quad, int) { return quad; }
   static QUANTRAIN_INLINE Int dot(Int acc, Int x, Int w) {

@@ -35,6 +35,11 @@ struct Ints<xsimd::sse2> : AnyInts<xsimd::sse2> {
   }
   static QUANTRAIN_INLINE Int add(Int a, Int b) { return _mm_add_epi32(a, b); }
   static QUANTRAIN_INLINE Int bit_or(Int a, Int b) { return _mm_or_si128(a, b); }
+  static QUANTRAIN_INLINE Int bit_and(Int a, Int b) { return _mm_and_si128(a, b); }
+  static QUANTRAIN_INLINE Int sub8(Int a, Int b) { return _mm_sub_epi8(a, b); }
+  using Shift = Int;
+  static QUANTRAIN_INLINE Shift shift_by(int32_t bits) { return _mm_cvtsi32_si128(bits); }
+  static QUANTRAIN_INLINE Int srl(Int v, Shift bits) { return _mm_srl_epi32(v, bits); }
   /// Clamps v and stores lane i as byte i of p.
   static QUANTRAIN_INLINE void store_codes(uint8_t* p, Int v, const Clamp& clamp) {
     v = _mm_packs_epi32(v, v);

@@ -7,8 +7,11 @@
 namespace quantrain::kernels::simd {
 
 /// Where dot products of bytes are one instruction, products of this many rows are no slower with
-/// bytes than with fields, which every tile of rows takes apart again.
+/// bytes than with fields, which every tile of rows takes apart again. If they are given fields,
+/// they unpack them to bytes first.
 inline constexpr int64_t kRowsOfBytes = 24;
+/// The fewest terms of a segment of bits, if bits are to save memory.
+inline constexpr int64_t kSmallestBits = 32;
 
 /// In which form dot_u8s8 takes the weights. Inlined, like the next function, because files of two
 /// instruction sets may call it for the same architecture (Ints::Few).
@@ -17,12 +20,12 @@ inline QUANTRAIN_INLINE FewBits few_bits(const ProductNeeds& needs) {
   using I = Ints<Arch>;
   using Few = Ints<typename I::Few>;
   if constexpr (Few::kFewPanel > 0) {
-    if (needs.binary && needs.terms >= I::kFewestBits && Few::counts_bits()) return FewBits::kBits;
-    const bool fields = I::kFields && (I::kPairs || needs.rows < kRowsOfBytes);
-    if (fields && needs.large && needs.outputs >= Few::kFewPanel * Few::kLanes) {
-      if (needs.weight_bits <= 2) return FewBits::kQuarters;
-      if (needs.weight_bits <= 4) return FewBits::kHalves;
-    }
+    const int64_t fewest = needs.small ? kSmallestBits : I::kFewestBits;
+    if (needs.binary && needs.terms >= fewest && Few::counts_bits()) return FewBits::kBits;
+    const bool pay = I::kFields && needs.large && (I::kPairs || needs.rows < kRowsOfBytes) &&
+                     needs.outputs >= Few::kFewPanel * Few::kLanes;
+    if (Few::kFields && (needs.small || pay) && needs.weight_bits <= 4)
+      return fields_of(needs.weight_bits);
     // One group of 4 would leave half of the pairs of groups empty.
     if (I::kNarrow && needs.weight_bits <= 6 && needs.terms > 4) return FewBits::kNarrow;
   }
@@ -35,9 +38,9 @@ template <class Arch>
 inline QUANTRAIN_INLINE PanelLayout few_bits_layout(const ProductNeeds& needs, FewBits few) {
   using I = Ints<Arch>;
   const int64_t whole = I::kFewPanel * I::kLanes;
-  const bool fields = few == FewBits::kHalves || few == FewBits::kQuarters;
+  const bool narrows = few == FewBits::kNarrow || few == FewBits::kBits;
   const int64_t last = (needs.outputs - 1) % whole + 1;
-  const bool half = !fields && last <= whole / 2;
+  const bool half = narrows && last <= whole / 2;
   return {.width = half ? whole / 2 : whole,
           .pairs = false,
           .offset = few == FewBits::kBits ? 0 : I::kOffset,
@@ -51,6 +54,7 @@ void panel_layout_u8s8(const ProductNeeds& needs, PanelLayout* layout) {
   if constexpr (Ints<Few>::kFewPanel > 0) {
     if (const FewBits few = few_bits<Arch>(needs); few != FewBits::kNone) {
       *layout = few_bits_layout<Few>(needs, few);
+      layout->unpacks_from = I::kPairs ? kNeverUnpacks : kRowsOfBytes;
       return;
     }
   }

@@ -2,6 +2,8 @@
 
 #include "framework/kernels/dispatch/dispatch.hpp"
 #include "tests/framework/kernels/integer_convolution.hpp"
+#include "tests/memory_taken.hpp"
+#include "tests/sanitized.hpp"
 
 // Products whose weights have fewer than 8 bits, and products of bits. Instruction sets without
 // kernels for them take those of 8 bits.
@@ -12,6 +14,13 @@ using namespace quantrain::test;
 namespace {
 
 const ProductBits kBinary{.weights = 1, .binary = true};
+
+/// The same bits, kept in few bytes.
+ProductBits small(ProductBits bits) {
+  bits.kept = true;
+  bits.small = true;
+  return bits;
+}
 
 /// Replaces the operands of a convolution by operands of few bits.
 Convolution with_bits(Convolution conv, ProductBits bits, Random& random) {
@@ -30,7 +39,10 @@ void check_few_bits(const Conv2dShape& shape, ProductBits bits, Random& random) 
   const Convolution conv = with_bits(Convolution(shape, random), bits, random);
   const std::vector<int32_t> sums = conv.sums();
   const Multipliers multipliers(shape.o, random.below(4) == 0, random);
-  for_each_isa([&] { check_convolution(conv, sums, multipliers, bits); });
+  for_each_isa([&] {
+    check_convolution(conv, sums, multipliers, bits);
+    if (bits.weights <= 4) check_convolution(conv, sums, multipliers, small(bits));
+  });
 }
 
 /// A linear layer of n rows, as a convolution.
@@ -48,10 +60,13 @@ TEST_CASE("products with few bits are exact at awkward sizes on every instructio
         check_few_bits(linear_shape(n, k, o), bits, random);
     }
   }
-  for (int64_t n = 0; n <= 13; ++n) {
+  for (int64_t n = 0; n <= 17; ++n) {
     check_few_bits(linear_shape(n, 67, 37), {3}, random);
+    check_few_bits(linear_shape(n, 67, 70), {1}, random);
     check_few_bits(linear_shape(n, 67, 70), kBinary, random);
   }
+  // More rows than a block has.
+  for (const int bits : {3, 2, 1}) check_few_bits(linear_shape(500, 37, 70), {bits}, random);
   // More words than the counts of bytes can add up.
   check_few_bits(linear_shape(3, 32 * 70 + 9, 19), kBinary, random);
 }
@@ -70,7 +85,10 @@ TEST_CASE("products with few bits do not saturate at the extremes of their opera
         conv.w.assign(conv.w.size(), static_cast<int8_t>(w));
         const std::vector<int32_t> sums = conv.sums();
         const Multipliers multipliers(35, false, random);
-        for_each_isa([&] { check_convolution(conv, sums, multipliers, {bits}); });
+        for_each_isa([&] {
+          check_convolution(conv, sums, multipliers, {bits});
+          check_convolution(conv, sums, multipliers, small({bits}));
+        });
       }
     }
   }
@@ -96,10 +114,25 @@ TEST_CASE("convolutions with few bits are exact on every instruction set",
       {.n = 2, .h = 4, .w = 5, .c = 70, .o = 16},
       {.n = 1, .h = 5, .w = 5, .c = 66, .o = 24, .stride_h = 2, .stride_w = 2},
       {.n = 1, .h = 5, .w = 5, .c = 64, .o = 48, .kh = 3, .kw = 3, .pad_h = 1, .groups = 2},
-      {.n = 1, .h = 6, .w = 6, .c = 24, .o = 24, .kh = 3, .kw = 3, .pad_h = 1, .groups = 24}};
+      {.n = 1, .h = 6, .w = 6, .c = 24, .o = 24, .kh = 3, .kw = 3, .pad_h = 1, .groups = 24},
+      // Few pixels: fields are taken apart in registers. Many: a call has not all of them.
+      {.n = 3, .h = 5, .w = 4, .c = 21, .o = 66, .kh = 3, .kw = 2},
+      {.n = 1, .h = 25, .w = 24, .c = 5, .o = 18, .kh = 3, .kw = 3, .pad_h = 1, .pad_w = 1}};
   for (const Conv2dShape& shape : shapes) {
-    for (const ProductBits bits : {ProductBits{6}, ProductBits{2}, kBinary})
+    for (const ProductBits bits :
+         {ProductBits{6}, ProductBits{4}, ProductBits{2}, ProductBits{1}, kBinary})
       check_few_bits(shape, bits, random);
+  }
+  // Rows of the kernel beside the image are left out if zero_x is the kernels' offset.
+  Convolution conv(shapes[2], random);
+  const Multipliers multipliers(conv.s.o, false, random);
+  for (const int bits : {4, 2, 1}) {
+    conv = with_bits(conv, {bits}, random);
+    for (const int32_t zero_x : {0, 128}) {
+      conv.zero_x = zero_x;
+      const std::vector<int32_t> sums = conv.sums();
+      for_each_isa([&] { check_convolution(conv, sums, multipliers, small({bits})); });
+    }
   }
 }
 
@@ -189,6 +222,55 @@ TEST_CASE("layouts of fewer bits are chosen where they pay", "[kernels][integer]
     CHECK(few({.w = 200, .c = 3, .o = 64, .kw = 160}, kBinary) != FewBits::kBits);
     CHECK(few({.w = 200, .c = 4, .o = 64, .kw = 160}, kBinary) ==
           few(linear_shape(1, 640, 64), kBinary));
+  });
+}
+
+TEST_CASE("weights that are kept small take their bits, on every instruction set",
+          "[kernels][integer][few_bits]") {
+  const Conv2dShape shapes[] = {linear_shape(1, 784, 256),
+                                linear_shape(1, 256, 10),
+                                {.h = 8, .w = 8, .c = 64, .o = 64, .kh = 3, .kw = 3},
+                                {.h = 8, .w = 8, .c = 32, .o = 32, .kh = 3, .kw = 3},
+                                {.h = 8, .w = 8, .c = 32, .o = 10, .kh = 3, .kw = 3},
+                                {.h = 8, .w = 8, .c = 3, .o = 16, .kh = 3, .kw = 3},
+                                {.h = 8, .w = 8, .c = 24, .o = 24, .kh = 3, .kw = 3, .groups = 24}};
+  for_each_isa([&] {
+    for (const Conv2dShape& shape : shapes) {
+      for (const ProductBits bits : {ProductBits{8},
+                                     ProductBits{5},
+                                     ProductBits{4},
+                                     ProductBits{2},
+                                     ProductBits{1},
+                                     kBinary}) {
+        CAPTURE(shape.c, shape.o, shape.groups, bits.weights, bits.binary);
+        const int64_t fast = PackedWeightsS8::bytes(shape, {bits.weights, bits.binary, true});
+        const int64_t kept = PackedWeightsS8::bytes(shape, small(bits));
+        CHECK(kept <= fast);
+        const bool whole = shape.o % 64 == 0 && shape.c % 32 == 0;
+        if (whole && bits.weights <= 4) CHECK(kept == shape.weight_elements() * bits.weights / 8);
+      }
+    }
+  });
+}
+
+TEST_CASE("products with weights that are kept small take the scratch memory that is planned",
+          "[kernels][integer][few_bits]") {
+  if (kSanitized) return;  // as for bytes
+  Random random(7);
+  const Conv2dShape image{.n = 2, .h = 9, .w = 9, .c = 20, .o = 70, .kh = 3, .kw = 3, .pad_h = 1};
+  for_each_isa([&] {
+    for (const Conv2dShape& shape : {linear_shape(3, 100, 70), linear_shape(40, 100, 70), image}) {
+      for (const int bits : {4, 1}) {
+        CAPTURE(shape.n, bits);
+        const Convolution conv = with_bits(Convolution(shape, random), {bits}, random);
+        const PackedWeightsS8 w(shape, conv.w.data(), small({bits}));
+        const ProductParams params(w, conv.zero_x, nullptr, nullptr);
+        std::vector<int32_t> acc(at(shape.y_elements()));
+        const int64_t taken =
+            memory_taken([&] { conv2d_u8s8_s32(shape, conv.x.data(), w, params, acc.data()); });
+        CHECK(taken <= 5 * (conv2d_scratch(shape, small({bits})) + 512) / 4);
+      }
+    }
   });
 }
 
