@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <string>
@@ -8,6 +9,10 @@
 
 #include "framework/core/buffer.hpp"
 #include "tests/system.hpp"
+
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 namespace quantrain::test {
 
@@ -25,6 +30,19 @@ inline int64_t memory_taken(const std::function<void()>& run) {
   const int64_t base = pool::counters().bytes_in_use;
   run();
   return pool::counters().peak_bytes_in_use - base;
+}
+
+/// Bytes that malloc() has given to the program, whether or not they are mapped on their own, and
+/// bytes of the pool's large blocks, which are mapped without malloc(). 0 if the system does not
+/// say.
+inline int64_t resident_bytes() {
+#if defined(__GLIBC__)
+  pool::trim();
+  const struct mallinfo2 info = ::mallinfo2();
+  return static_cast<int64_t>(info.uordblks) + static_cast<int64_t>(info.hblkhd);
+#else
+  return 0;
+#endif
 }
 
 /// A number of kB in /proc/self/status, in bytes; 0 if the system has none.

@@ -101,7 +101,8 @@ std::shared_ptr<const kernels::PackedWeightsS8> Constant::panels(const kernels::
 
 Constant Constant::in_panels(const kernels::Conv2dShape& shape, bool binary) const {
   const SharedArray<int8_t> plain = codes();
-  const kernels::ProductBits bits{.weights = bits_, .binary = binary, .kept = true};
+  const kernels::ProductBits bits{
+      .weights = bits_, .binary = binary, .kept = true, .small = keep_ == KeepWeights::kSmall};
   const auto panels = std::make_shared<kernels::PackedWeightsS8>(shape, plain.data(), bits);
   panels->leave_pool();
   Constant result = *this;

@@ -11,6 +11,16 @@
 #include "framework/core/shared_array.hpp"
 #include "framework/kernels/integer/integer.hpp"
 
+namespace quantrain {
+
+/// How a model keeps the weights of its products in memory.
+enum class KeepWeights : uint8_t {
+  kFast,   ///< in the form that runs fastest: mostly a byte or two for each weight
+  kSmall,  ///< weights of 1 to 4 bits in 1, 2 or 4 bits, taken apart in each run
+};
+
+}  // namespace quantrain
+
 namespace quantrain::integer {
 
 /// Bytes that `count` packed codes of `bits` bits take.
@@ -58,7 +68,7 @@ class Constant {
     friend auto operator<=>(const Id&, const Id&) = default;
   };
   Id id() const;
-  /// Bytes of the integers as they are stored. Panels are counted with their sums.
+  /// Bytes of the integers as they are stored.
   int64_t stored_bytes() const;
 
   void copy(int64_t first, int64_t count, int8_t* to) const;
@@ -82,6 +92,9 @@ class Constant {
   std::vector<uint8_t> packed() const;
   /// The same integers, packed if that takes fewer bytes than plain ones.
   Constant as_packed() const;
+  /// How in_panels() keeps the integers. It changes nothing else.
+  KeepWeights keep() const { return keep_; }
+  void set_keep(KeepWeights keep) { keep_ = keep; }
   /// The same integers in panels that are kept. Of `shape`, only the weights and groups matter.
   /// `binary` as in kernels::ProductBits.
   Constant in_panels(const kernels::Conv2dShape& shape, bool binary = false) const;
@@ -96,6 +109,7 @@ class Constant {
   using Panels = std::shared_ptr<const kernels::PackedWeightsS8>;
 
   int bits_ = 8;
+  KeepWeights keep_ = KeepWeights::kFast;
   int64_t size_ = 0;
   std::variant<SharedArray<int8_t>, SharedArray<uint8_t>, Panels> stored_;
 };

@@ -26,8 +26,11 @@ Program validated(Program program) {
 }
 
 // The panels of the kernels are the only copy of the weights that a model keeps. Steps share them.
-Program in_panels(Program program) {
+Program in_panels(Program program, KeepWeights keep) {
+  if (keep != KeepWeights::kFast && keep != KeepWeights::kSmall)
+    throw DataError(kWhere, "keeps weights fast or small, got ", static_cast<int>(keep));
   integer::share_constants(program);
+  integer::set_keep(program, keep);
   std::map<integer::PanelKey, integer::Constant> panels;
   for (Step& step : program.steps) {
     integer::QuantizedProduct* const p = integer::product(step.operation);
@@ -51,8 +54,9 @@ const Value& value_at(const Program& program,
 
 }  // namespace
 
-IntegerModel::Ready::Ready(Program valid)
-    : program(in_panels(std::move(valid))),
+IntegerModel::Ready::Ready(Program valid, KeepWeights keep_weights)
+    : keep(keep_weights),
+      program(in_panels(std::move(valid), keep_weights)),
       plan(plan_memory(program)),
       input_of(program.values.size(), -1),
       output_of(program.values.size(), -1) {
@@ -71,8 +75,8 @@ IntegerModel::Ready::Ready(Program valid)
   }
 }
 
-IntegerModel::IntegerModel(Program program)
-    : ready_(std::make_shared<const Ready>(validated(std::move(program)))) {}
+IntegerModel::IntegerModel(Program program, KeepWeights keep)
+    : ready_(std::make_shared<const Ready>(validated(std::move(program)), keep)) {}
 
 const Program& IntegerModel::program() const& { return ready_->program; }
 Program IntegerModel::program() const&& { return ready_->program; }
@@ -120,6 +124,10 @@ int64_t IntegerModel::samples_to_classify(size_t x, size_t classes) const {
   return n;
 }
 
+int64_t IntegerModel::kept_bytes() const { return integer::kept_bytes(program()); }
+
+KeepWeights IntegerModel::keeps() const { return ready_->keep; }
+
 int64_t IntegerModel::memory(int64_t n) const {
   // The last chunk of a long run may be shared in another way than the others.
   const int64_t last = n > kChunk ? integer::memory(program(), n % kChunk) : 0;
@@ -134,14 +142,18 @@ void IntegerModel::save(const std::string& path,
   save_program(path, named);
 }
 
-IntegerModel IntegerModel::load(const std::string& path, std::optional<int64_t> memory_limit) {
-  return IntegerModel(std::make_shared<const Ready>(integer::load_program(path, memory_limit)));
+IntegerModel IntegerModel::load(const std::string& path,
+                                std::optional<int64_t> memory_limit,
+                                KeepWeights keep) {
+  return IntegerModel(
+      std::make_shared<const Ready>(integer::load_program(path, memory_limit, keep), keep));
 }
 
 IntegerModel IntegerModel::load(std::span<const uint8_t> file,
-                                std::optional<int64_t> memory_limit) {
-  return IntegerModel(
-      std::make_shared<const Ready>(integer::parse_program(file, "model", memory_limit)));
+                                std::optional<int64_t> memory_limit,
+                                KeepWeights keep) {
+  return IntegerModel(std::make_shared<const Ready>(
+      integer::parse_program(file, "model", memory_limit, keep), keep));
 }
 
 std::ostream& operator<<(std::ostream& stream, const IntegerModel& model) {

@@ -19,8 +19,11 @@ namespace quantrain {
 /// samples, row-major; images are [H, W, C].
 class IntegerModel {
  public:
-  /// Throws: like integer::validate().
-  explicit IntegerModel(integer::Program program);
+  /// keep: how the model keeps its weights. The integers are the same. With kSmall, a model takes
+  /// little more memory than its file, also with fewer than 8 bits, but may run slower
+  /// (docs/kernels.md). The same model, small: IntegerModel(model.program(), KeepWeights::kSmall).
+  /// Throws: like integer::validate(); DataError if keep is neither.
+  explicit IntegerModel(integer::Program program, KeepWeights keep = KeepWeights::kFast);
   // Copies only: a moved-from model would be empty.
   IntegerModel(const IntegerModel&) = default;
   IntegerModel& operator=(const IntegerModel&) = default;
@@ -51,6 +54,10 @@ class IntegerModel {
   /// Bytes that run() takes from the pool for n samples, if inputs are codes and outputs are
   /// integers: integer::memory() of n samples, or of its largest chunk. Real logits need more.
   int64_t memory(int64_t n) const;
+  /// Bytes that the model keeps besides, between runs: integer::kept_bytes().
+  int64_t kept_bytes() const;
+  /// How it keeps its weights.
+  KeepWeights keeps() const;
   /// Hash of everything that the integers depend on. A model that is saved and loaded keeps its
   /// hash.
   uint64_t hash() const { return integer::content_hash(program()); }
@@ -151,11 +158,16 @@ class IntegerModel {
 
   /// See integer::save_program and load_program. save() adds `metadata` to the model's own metadata
   /// and overrides entries of the same name. load() refuses a model that needs more memory than the
-  /// limit, before it allocates that memory. The default limit is that of load_program().
+  /// limit, before it allocates that memory. The default limit is that of load_program(). keep: as
+  /// in the constructor.
   void save(const std::string& path, const std::map<std::string, std::string>& metadata = {}) const;
-  static IntegerModel load(const std::string& path, std::optional<int64_t> memory_limit = {});
+  static IntegerModel load(const std::string& path,
+                           std::optional<int64_t> memory_limit = {},
+                           KeepWeights keep = KeepWeights::kFast);
   /// Like load(), but from the bytes of a file.
-  static IntegerModel load(std::span<const uint8_t> file, std::optional<int64_t> memory_limit = {});
+  static IntegerModel load(std::span<const uint8_t> file,
+                           std::optional<int64_t> memory_limit = {},
+                           KeepWeights keep = KeepWeights::kFast);
 
  private:
   struct Ready;

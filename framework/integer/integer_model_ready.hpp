@@ -10,8 +10,9 @@ namespace quantrain {
 
 /// A valid program, with everything that is prepared once from it.
 struct IntegerModel::Ready {
-  explicit Ready(integer::Program valid);
+  Ready(integer::Program valid, KeepWeights keep_weights);
 
+  KeepWeights keep;
   integer::Program program;
   integer::MemoryPlan plan;
   std::vector<integer::PreparedOperation> operations;

@@ -1,8 +1,10 @@
 #include "framework/integer/memory_plan.hpp"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
+#include <string>
 
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
@@ -102,6 +104,42 @@ int64_t memory(const Program& program, int64_t n) {
   const int64_t workers = threads();
   const SerialLoops serial;  // scratch_bytes() then means one thread
   return n * sample + workers * most_scratch((n + tasks - 1) / tasks);
+}
+
+int64_t kept_bytes(const Program& program) {
+  const auto text = [](const std::string& s) {
+    return s.capacity() < sizeof(std::string) / 2 ? 0 : std::ssize(s) + 1;
+  };
+  const auto texts = [&](const std::map<std::string, std::string>& map) {
+    constexpr int64_t kNode = 4 * sizeof(void*) + 2 * sizeof(std::string);
+    int64_t bytes = 0;
+    for (const auto& [key, value] : map) bytes += kNode + text(key) + text(value);
+    return bytes;
+  };
+  int64_t bytes = texts(program.metadata);
+  for (const Value& value : program.values) {
+    bytes += int64_t{sizeof(Value)} + text(value.name) + 8 * std::ssize(value.scale) +
+             8 * value.features.size();
+    if (value.params) bytes += 4 * std::ssize(value.params->scale);
+  }
+  std::set<Constant::Id> known;
+  std::set<PanelKey> panels;
+  for (const Step& step : program.steps) {
+    bytes += int64_t{sizeof(Step)} + int64_t{sizeof(PreparedOperation)} + texts(step.origin.about) +
+             4 * std::ssize(step.origin.weight_scale) + 4 * std::ssize(step.inputs);
+    const QuantizedProduct* const p = product(step.operation);
+    if (p == nullptr) {
+      bytes += size_bytes(step.operation) + prepared_bytes(step.operation);
+      continue;
+    }
+    const kernels::Conv2dShape shape = weights_shape(step.operation);
+    bytes += kernels::ProductParams::bytes(shape, p->output.has_value());
+    if (p->output) bytes += 8 * std::ssize(p->output->m0);
+    if (known.insert({p->bias.data(), 32, p->bias.size()}).second) bytes += 4 * p->bias.size();
+    if (panels.insert(panel_key(step.operation)).second)
+      bytes += kernels::PackedWeightsS8::bytes(shape, p->bits());
+  }
+  return bytes;
 }
 
 void check_memory(const Program& program, int64_t limit, std::string_view where) {

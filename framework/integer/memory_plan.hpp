@@ -30,6 +30,9 @@ int64_t padded_bytes(const Value& value);
 /// each task that runs at the same time. Does not allocate this memory. At most 2^62, and 0 for
 /// n < 1.
 int64_t memory(const Program& program, int64_t n);
+/// Bytes that a model of the program keeps between runs: weights and other numbers, as it keeps
+/// them, and what is prepared once. Allocated blocks are larger by what their allocator adds.
+int64_t kept_bytes(const Program& program);
 /// Checks the memory that the model of a valid program needs for its prepared operations and for a
 /// run of one sample.
 /// Throws: DataError if this memory exceeds the limit. The error names the first layer at which it

@@ -63,4 +63,10 @@ void share_constants(Program& program) {
   }
 }
 
+void set_keep(Program& program, KeepWeights keep) {
+  for (Step& step : program.steps) {
+    if (QuantizedProduct* const p = product(step.operation)) p->weight.set_keep(keep);
+  }
+}
+
 }  // namespace quantrain::integer

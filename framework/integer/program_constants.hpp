@@ -42,5 +42,7 @@ class ProgramConstants {
 
 /// Packs the weights of all products, and lets equal constants share their integers.
 void share_constants(Program& program);
+/// Says how a model of the program is to keep the weights of all products.
+void set_keep(Program& program, KeepWeights keep);
 
 }  // namespace quantrain::integer

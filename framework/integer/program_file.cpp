@@ -331,7 +331,8 @@ int64_t bytes_of(const TensorFile& file) {
 
 Program program_from(const TensorFile& file,
                      const std::string& where,
-                     std::optional<int64_t> limit) {
+                     std::optional<int64_t> limit,
+                     KeepWeights keep) {
   check_metadata(file, where);
   const JsonDocument network = network_of(file, where);
   Program program;
@@ -351,20 +352,24 @@ Program program_from(const TensorFile& file,
   for (const char* own : {"format", "version", "layout", "network"}) program.metadata.erase(own);
   validate(program);
   share_constants(program);
+  set_keep(program, keep);
   check_memory(program, limit.value_or(memory_limit(bytes_of(file))), where);
   return program;
 }
 
 int64_t memory_limit(int64_t file_bytes) { return (int64_t{256} << 20) + 16 * file_bytes; }
 
-Program load_program(const std::string& path, std::optional<int64_t> memory_limit) {
-  return program_from(load_safetensors(path), path, memory_limit);
+Program load_program(const std::string& path,
+                     std::optional<int64_t> memory_limit,
+                     KeepWeights keep) {
+  return program_from(load_safetensors(path), path, memory_limit, keep);
 }
 
 Program parse_program(std::span<const uint8_t> file,
                       std::string_view where,
-                      std::optional<int64_t> memory_limit) {
-  return program_from(parse_safetensors(file, where), std::string(where), memory_limit);
+                      std::optional<int64_t> memory_limit,
+                      KeepWeights keep) {
+  return program_from(parse_safetensors(file, where), std::string(where), memory_limit, keep);
 }
 
 }  // namespace quantrain::integer

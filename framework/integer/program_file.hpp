@@ -17,7 +17,8 @@ namespace quantrain::integer {
 TensorFile tensors_of(const Program& program, const std::string& where);
 Program program_from(const TensorFile& file,
                      const std::string& where,
-                     std::optional<int64_t> memory_limit = {});
+                     std::optional<int64_t> memory_limit = {},
+                     KeepWeights keep = KeepWeights::kFast);
 
 /// Writes a safetensors file, completely or not at all. Weights and biases are tensors named by
 /// their position among the program's constants: "constants.0" (program_constants.hpp). Weights are
@@ -33,14 +34,18 @@ void save_program(const std::string& path, const Program& program);
 int64_t memory_limit(int64_t file_bytes);
 /// Reads a program. Refuses a program that needs more than `memory_limit` bytes to run (see
 /// check_memory), because a small file can ask for terabytes. By default, the function
-/// memory_limit() computes the limit from the size of the file's tensors and JSON.
+/// memory_limit() computes the limit from the size of the file's tensors and JSON. keep: how a
+/// model of the program is to keep its weights.
 /// Throws: DataError if the file cannot be read, is not an integer model, has another version or
 /// layout, lacks an entry, has an unknown entry, or needs too much memory; QuantError, ShapeError
 /// or GraphError like validate() of the program.
-Program load_program(const std::string& path, std::optional<int64_t> memory_limit = {});
+Program load_program(const std::string& path,
+                     std::optional<int64_t> memory_limit = {},
+                     KeepWeights keep = KeepWeights::kFast);
 /// Like load_program(), but from the bytes of a file. `where` names the file in messages.
 Program parse_program(std::span<const uint8_t> file,
                       std::string_view where,
-                      std::optional<int64_t> memory_limit = {});
+                      std::optional<int64_t> memory_limit = {},
+                      KeepWeights keep = KeepWeights::kFast);
 
 }  // namespace quantrain::integer

@@ -34,11 +34,13 @@ std::string_view QuantizedProduct::kernel(std::string_view operation,
       {"gemm_u8s8_s32", "gemm_u8s8_u8", "conv2d_u8s8_s32", "conv2d_u8s8_u8"},
       {"gemm_u8s4_s32", "gemm_u8s4_u8", "conv2d_u8s4_s32", "conv2d_u8s4_u8"},
       {"gemm_u8s2_s32", "gemm_u8s2_u8", "conv2d_u8s2_s32", "conv2d_u8s2_u8"},
+      {"gemm_u8s1_s32", "gemm_u8s1_u8", "conv2d_u8s1_s32", "conv2d_u8s1_u8"},
       {"gemm_u1s1_s32", "gemm_u1s1_u8", "conv2d_u1s1_s32", "conv2d_u1s1_u8"}};
   const FewBits few = kernels::PackedWeightsS8::planned(shape, bits()).layout().few;
   const int row = few == FewBits::kHalves     ? 1
                   : few == FewBits::kQuarters ? 2
-                  : few == FewBits::kBits     ? 3
+                  : few == FewBits::kEighths  ? 3
+                  : few == FewBits::kBits     ? 4
                                               : 0;
   return kNames[row][(operation == "gemm" ? 0 : 2) + (output ? 1 : 0)];
 }

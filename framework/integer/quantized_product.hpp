@@ -45,7 +45,9 @@ struct QuantizedProduct {
   std::optional<CodeClamp> output_codes() const;
   /// Whether the product is one of bits.   docs/quantization.md (27)
   bool is_binary() const { return x_bits == 1 && zero_x == 0 && weight.bits() == 1; }
-  kernels::ProductBits bits() const { return {weight.bits(), is_binary(), true}; }
+  kernels::ProductBits bits() const {
+    return {weight.bits(), is_binary(), true, weight.keep() == KeepWeights::kSmall};
+  }
   /// Name of the kernel for weights of this shape, for example "gemm_u8s8_u8". `operation` is
   /// "gemm" or "conv2d".
   std::string_view kernel(std::string_view operation, const kernels::Conv2dShape& shape) const;
