@@ -24,6 +24,7 @@ struct BenchOptions {
   std::string batches = "1,64";
   std::string threads = "1";
   int64_t calls = 20;
+  std::string keep;
   bool json = false;
 };
 
@@ -83,11 +84,16 @@ void bench_model(const BenchOptions& options) {
       integers("--batch", options.batches, 1, IntegerModel::kChunk);
   const std::vector<int64_t> threads = integers("--threads", options.threads, 1, 1024);
   Model model = open_model(options.model);
+  if (!options.keep.empty() && !model.integer)
+    throw WrongCall("--keep", "is for integer models; ", model.path, " is ", model.description());
+  if (options.keep == "small")
+    model.integer = IntegerModel(model.integer->program(), KeepWeights::kSmall);
   std::optional<EvaluationMode> evaluation;
   if (model.network) evaluation.emplace(*model.network);
   Report report;
   report.fact("model", model.description());
   report.fact("instructions", std::string(isa_name(chosen_isa())));
+  if (model.integer) report.fact("kept_bytes", model.integer->kept_bytes());
   std::vector<std::vector<Cell>> rows;
   for (const int64_t count : threads) {
     set_threads(static_cast<int>(count));
@@ -120,6 +126,11 @@ Run bench(CLI::App& line) {
   flag(line, "--batch", options->batches, "N,...", "samples in a call (default 1,64)");
   flag(line, "--threads", options->threads, "N,...", "threads (default 1)");
   flag(line, "--calls", options->calls, 1, 1000000, "a time is the median of N calls (default 20)");
+  flag(line,
+       "--keep",
+       options->keep,
+       "fast|small",
+       "how an integer model keeps its weights: fast (default), or in fewer bytes of memory");
   line.add_flag("--json", options->json, "print the result as JSON");
   example(line, "  quantrain bench model.safetensors --batch 1,64 --threads 1,2");
   return [options] { bench_model(*options); };

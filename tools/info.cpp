@@ -118,6 +118,7 @@ void print_info(const InfoOptions& options) {
   if (model.integer) {
     report.fact("bytes", model.integer->size_bytes());
     report.fact("multiply_adds", integer::multiply_adds(model.integer->program()));
+    add_kept(*model.integer, report);
   }
   add_device(model, report);
   print(report, options.common.json, options.common.all);

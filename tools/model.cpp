@@ -8,6 +8,8 @@
 #include "framework/core/error.hpp"
 #include "framework/core/random.hpp"
 #include "framework/integer/classes.hpp"
+#include "framework/integer/memory_plan.hpp"
+#include "framework/integer/program_constants.hpp"
 #include "framework/io/metadata.hpp"
 #include "layers/evaluation_mode.hpp"
 #include "layers/network/copy_network.hpp"
@@ -194,6 +196,14 @@ Network prepared_copy(const Model& model, const quant::QConfig& config) {
   if (is_float) prepare(net, model, without_first_bits(config), false);
   if (is_float || model.needs_data) quant::calibrate(net, examples_of(model, Examples::kRandom));
   return net;
+}
+
+void add_kept(const IntegerModel& model, Report& report) {
+  integer::Program program = model.program();  // shares the weights
+  integer::set_keep(program, KeepWeights::kFast);
+  report.fact("kept_bytes_fast", integer::kept_bytes(program));
+  integer::set_keep(program, KeepWeights::kSmall);
+  report.fact("kept_bytes_small", integer::kept_bytes(program));
 }
 
 DeviceSize device_size(const IntegerModel& model) {

@@ -131,6 +131,9 @@ void prepare(Network& net, const Model& model, const quant::QConfig& config, boo
 /// Throws: what prepare_ptq() throws.
 Network prepared_copy(const Model& model, const quant::QConfig& config);
 
+/// Adds what a loaded model keeps in memory, by how it keeps its weights.
+void add_kept(const IntegerModel& model, Report& report);
+
 /// What the network takes on a device, as C99.
 struct DeviceSize {
   int64_t ram = 0;

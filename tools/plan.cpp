@@ -93,6 +93,7 @@ void print_plan(const PlanOptions& options) {
     const C99Sources sources = export_c99(model.integer->program());
     report.note(sources.plan);
     add_size({sources.scratch_bytes, sources.table_bytes}, report);
+    add_kept(*model.integer, report);
     print(report, options.common.json, options.common.all);
     return options.budget.check(sources.scratch_bytes, sources.table_bytes);
   }
@@ -116,8 +117,10 @@ void print_plan(const PlanOptions& options) {
     print(report, options.common.json, options.common.all);
     throw GraphError(model.path, "some layers have no integer form: see the column of reasons");
   }
-  const DeviceSize size = device_size(quant::convert(own, examples));
+  const IntegerModel converted = quant::convert(own, examples);
+  const DeviceSize size = device_size(converted);
   add_size(size, report);
+  add_kept(converted, report);
   print(report, options.common.json, options.common.all);
   options.budget.check(size.ram, size.flash);
 }

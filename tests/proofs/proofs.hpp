@@ -68,6 +68,12 @@ bool prove_sums(int64_t most);
 /// its results to 1e-5 of the largest, simulated in floats.
 bool prove_quantized(const std::string& folder, const Images& images, const Training& training);
 
+/// Prints a table in Markdown: for each network of table_networks(), by bits, the bytes of its file
+/// and those that a loaded model keeps, fast and small (KeepWeights), as malloc() and the pool
+/// count them; the RAM of a run of one image; and the speed of the small model against the fast
+/// one, on one thread. Checks that no small model keeps more than the fast one. Needs glibc.
+bool prove_memory();
+
 struct AccuracyOptions {
   Training training{.epochs = 3, .qat_epochs = 1, .limit = 0};
   std::vector<uint64_t> seeds{0, 1, 2, 3, 4};

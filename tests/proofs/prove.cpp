@@ -89,6 +89,8 @@ void add_flags(CLI::App& app, Flags& flags) {
       ->check(CLI::Range(int64_t{10'000}, kMany))
       ->capture_default_str();
 
+  app.add_subcommand("memory", "what loaded models keep in memory; needs no data");
+
   CLI::App& determinism =
       *app.add_subcommand("determinism", "threads and instruction sets train the same model");
   add_training_flags(determinism, flags.training);
@@ -161,6 +163,7 @@ bool run(const CLI::App& app, const Flags& flags) {
         name != "accuracy" && name != "observers" && name != "quantized" && name != "table";
     return app.get_subcommands().empty() ? proves : app.got_subcommand(proof);
   };
+  if (app.got_subcommand("memory")) return prove_memory();
   bool held = true;
   if (wanted("sums")) held = prove_sums(flags.most_terms) && held;
   if (wanted("random")) held = prove_random_parity(flags.random_networks) && held;

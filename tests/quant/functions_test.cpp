@@ -8,7 +8,6 @@
 #include "tests/catch.hpp"
 #include "tests/quant/networks.hpp"
 #include "tests/quant/parity_checks.hpp"
-#include "tests/sanitized.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/tensors.hpp"
 
@@ -76,7 +75,6 @@ TEST_CASE("networks with each function convert to lookups that equal the simulat
                                              functions::abs(),
                                              functions::clamp(-0.5f, 0.75f)};
   for (const int bits : {8, 3}) {
-    if (quantrain::test::kSanitized && bits != 3) continue;
     for (const functions::Function& function : all) {
       CAPTURE(function->type, bits);
       const bool grows = function->type == "exp";  // it overflows unless its input is clamped

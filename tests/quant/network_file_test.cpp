@@ -117,7 +117,7 @@ std::vector<AnyNetwork> all_networks() {
 }  // namespace
 
 TEST_CASE("every example's network is the same to the bit after trace, save and load",
-          "[quant][network][long]") {
+          "[quant][network][serial]") {
   for (const AnyNetwork& network : all_networks()) {
     INFO(network.name);
     const TemporaryFolder folder;
@@ -142,7 +142,7 @@ TEST_CASE("every example's network is the same to the bit after trace, save and 
 }
 
 TEST_CASE("every example's prepared network deploys the same integers after trace, save and load",
-          "[quant][network][long]") {
+          "[quant][network][serial]") {
   int number = 0;
   for (const AnyNetwork& network : all_networks()) {
     INFO(network.name);

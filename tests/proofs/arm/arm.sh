@@ -1,7 +1,7 @@
 #!/bin/bash
 # scripts/prove arm [--only TEXT]: prints the instructions per multiply-add of common layers on emulated 64-bit Arm: of
-# integer layers with widening NEON, with SDOT and with I8MM, also with fewer bits, and of float layers with NEON. First
-# checks that the integers are the reference's. Fails if a layer takes more instructions than goals.tsv allows, or if I8MM takes more
+# integer layers with widening NEON, with SDOT and with I8MM, and of float layers with NEON. First checks that the
+# integers are the reference's. Fails if a layer takes more instructions than goals.tsv allows, or if I8MM takes more
 # than SDOT in one of these layers. For SDOT, a goal is half of what NEON took before SDOT was used; for floats it is a
 # few per cent more than when the goal was written. Instruction counts are not times.
 set -euo pipefail
@@ -49,13 +49,10 @@ failed=0 counted=0
 row() {
   counted=$((counted + 1))
   if [[ -n $2 ]]; then failed=$((failed + 1)); fi
-  printf '%-44s' "$1"
-  printf ' %10s' "${@:3}"
-  printf '%s\n' "${2:+ !}"
+  printf '%-44s %10s %10s %10s%s\n' "$1" "${@:3}" "${2:+ !}"
 }
 
 layers=$(run_layers max "$work")
-few_bits_layers=$(run_layers max "$work" few)
 float_layers=$(qemu-aarch64 -cpu max -L /usr/aarch64-linux-gnu "$work/arm_float_layers")
 echo "Instructions per multiply-add, emulated. They are not times."
 printf '%-44s %10s %10s %10s\n' "integers, one image" NEON SDOT I8MM
@@ -63,26 +60,13 @@ while IFS=$'\t' read -r name products description; do
   if [[ $description != *"$only"* ]]; then continue; fi
   values=() fails=
   for isa in neon64 neon64dot neon64i8mm; do
-    value=$(QUANTRAIN_ISA=$isa count "$products" arm_layers "$name" 8 8)
+    value=$(QUANTRAIN_ISA=$isa count "$products" arm_layers "$name")
     values+=("$value")
   done
   most=$(goal "$name")
   if [[ -n $most ]] && { more "${values[1]}" "$most" || more "${values[2]}" "${values[1]}"; }; then fails=yes; fi
   row "$description" "$fails" "${values[@]}"
 done <<<"$layers"
-
-for isa in neon64 neon64dot neon64i8mm; do
-  printf '\n%-44s %10s %10s %10s %10s\n' "fewer bits, $isa" W8A8 W4A8 W2A8 W1A1
-  while IFS=$'\t' read -r name products description; do
-    if [[ $description != *"$only"* ]]; then continue; fi
-    values=()
-    for bits in "8 8" "4 8" "2 8" "1 1"; do
-      value=$(QUANTRAIN_ISA=$isa count "$products" arm_layers "$name" $bits)
-      values+=("$value")
-    done
-    row "$description" "" "${values[@]}"
-  done <<<"$few_bits_layers"
-done
 
 printf '\n%-44s %10s %10s %11s\n' "floats, eight images" forward "data grad" "weight grad"
 while IFS=$'\t' read -r name products description; do

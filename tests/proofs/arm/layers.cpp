@@ -1,13 +1,9 @@
 // arm_layers             prints a line for each layer: name, multiply-adds, description
-// arm_layers few         the same, for the layers that are also computed with fewer bits
 // arm_layers check       checks that each of the CPU's instruction sets equals the reference
-// arm_layers NAME WEIGHTS ACTIVATIONS TIMES
-//                        computes a layer with these bits TIMES times; scripts/prove arm counts the
-//                        instructions
+// arm_layers NAME TIMES  computes a layer TIMES times; scripts/prove arm counts the instructions
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
-#include <span>
 #include <string>
 
 #include "framework/arithmetic/fixed_point.hpp"
@@ -43,7 +39,7 @@ const Layer kOddLayers[] = {
 class Operands {
  public:
   /// shift: the shift of all multipliers; 0: a shift that suits the sums.
-  Operands(const Conv2dShape& s, Bits bits, int32_t zero_x, int32_t shift)
+  Operands(const Conv2dShape& s, int32_t zero_x, int32_t shift)
       : s_(s),
         x_(s.x_elements()),
         plain_(s.weight_elements()),
@@ -54,19 +50,13 @@ class Operands {
       return static_cast<int32_t>(SplitMix64::mix(state += SplitMix64::kStep) % n);
     };
     Buffer<int32_t> bias(s.o), m0(s.o), shifts(s.o);
-    const auto codes = static_cast<uint64_t>(1) << bits.activations;
-    for (uint8_t& x : x_) x = static_cast<uint8_t>(below(codes));
-    for (int8_t& w : plain_) {
-      const int32_t half = 1 << (bits.weights - 1);
-      w = static_cast<int8_t>(bits.weights == 1 ? 2 * below(2) - 1 : below(2 * half) - half);
-    }
+    for (uint8_t& x : x_) x = static_cast<uint8_t>(below(256));
+    for (int8_t& w : plain_) w = static_cast<int8_t>(below(256) - 128);
     for (int32_t& b : bias) b = below(20001) - 10000;
     const Multiplier usual = make_multiplier(1.0 / (64.0 * static_cast<double>(s.reduction())));
     for (int32_t& m : m0) m = usual.m0 - below(1 << 20);
     std::fill(shifts.begin(), shifts.end(), shift == 0 ? usual.shift : shift);
-    const bool binary = bits.weights == 1 && bits.activations == 1;
-    w_ = kernels::PackedWeightsS8(
-        s, plain_.data(), {.weights = bits.weights, .binary = binary, .kept = true});
+    w_ = kernels::PackedWeightsS8(s, plain_.data());
     const kernels::RequantizeU8 requantize{
         .m0 = m0.data(), .shift = shifts.data(), .zero_point = 117, .lo = 3, .hi = 250};
     params_ = kernels::ProductParams(w_, zero_x, bias.data(), &requantize);
@@ -92,22 +82,22 @@ class Operands {
 };
 
 /// Whether every usable instruction set computes the reference's sums and codes.
-bool all_equal(const char* name, const Conv2dShape& s, Bits bits, int32_t zero_x, int32_t shift) {
+bool all_equal(const char* name, const Conv2dShape& s, int32_t zero_x, int32_t shift) {
   set_isa(Isa::kReference);
-  Operands reference(s, bits, zero_x, shift);
+  Operands reference(s, zero_x, shift);
   const Buffer<int32_t>& sums = reference.sums();
   const Buffer<uint8_t>& codes = reference.codes();
   for (const Isa isa : usable_isas()) {
     set_isa(isa);
-    Operands operands(s, bits, zero_x, shift);
+    Operands operands(s, zero_x, shift);
     bool equal =
         std::ranges::equal(sums, operands.sums()) && std::ranges::equal(codes, operands.codes());
     // This instruction set must also compute with weights that were packed for the reference.
     equal = equal && std::ranges::equal(reference.sums(), operands.sums()) &&
             std::ranges::equal(reference.codes(), operands.codes());
     if (equal) continue;
-    std::cout << "differs: " << name << ", W" << bits.weights << 'A' << bits.activations
-              << ", zero point " << zero_x << ", shift " << shift << ", " << isa_name(isa) << '\n';
+    std::cout << "differs: " << name << ", zero point " << zero_x << ", shift " << shift << ", "
+              << isa_name(isa) << '\n';
     return false;
   }
   return true;
@@ -115,19 +105,12 @@ bool all_equal(const char* name, const Conv2dShape& s, Bits bits, int32_t zero_x
 
 int check() {
   for (const Layer& layer : kLayers) {
-    if (!all_equal(layer.name, layer.shape, kEightBits, 0, 0)) return 1;
-  }
-  constexpr int64_t kMostProducts = 3000000;  // the reference is slow in an emulator
-  for (const Layer& layer : kFewBitsLayers) {
-    if (layer.shape.y_elements() * layer.shape.reduction() > kMostProducts) continue;
-    for (const Bits bits : kFewBits) {
-      if (!all_equal(layer.name, layer.shape, bits, 0, 0)) return 1;
-    }
+    if (!all_equal(layer.name, layer.shape, 0, 0)) return 1;
   }
   for (const Layer& layer : kOddLayers) {
     for (const int32_t zero_x : {0, 77, 128, 255}) {
       for (const int32_t shift : {0, 31, 33}) {
-        if (!all_equal(layer.name, layer.shape, kEightBits, zero_x, shift)) return 1;
+        if (!all_equal(layer.name, layer.shape, zero_x, shift)) return 1;
       }
     }
   }
@@ -137,23 +120,20 @@ int check() {
   return 0;
 }
 
-int list(std::span<const Layer> layers) {
-  for (const Layer& layer : layers) {
+int list() {
+  for (const Layer& layer : kLayers) {
     std::cout << layer.name << '\t' << layer.shape.y_elements() * layer.shape.reduction() << '\t'
               << layer.description << '\n';
   }
   return 0;
 }
 
-int compute(const std::string& name, Bits bits, int64_t times) {
-  for (const std::span<const Layer> layers :
-       {std::span<const Layer>(kLayers), std::span<const Layer>(kFewBitsLayers)}) {
-    for (const Layer& layer : layers) {
-      if (name != layer.name) continue;
-      Operands operands(layer.shape, bits, 0, 0);
-      for (int64_t i = 0; i < times; ++i) operands.codes();
-      return 0;
-    }
+int compute(const std::string& name, int64_t times) {
+  for (const Layer& layer : kLayers) {
+    if (name != layer.name) continue;
+    Operands operands(layer.shape, 0, 0);
+    for (int64_t i = 0; i < times; ++i) operands.codes();
+    return 0;
   }
   std::cerr << "arm_layers: no layer " << name << '\n';
   return 2;
@@ -163,13 +143,9 @@ int compute(const std::string& name, Bits bits, int64_t times) {
 }  // namespace quantrain
 
 int main(int argc, char** argv) {
-  if (argc == 1) return quantrain::list(quantrain::kLayers);
-  if (argc == 2 && std::string(argv[1]) == "few") return quantrain::list(quantrain::kFewBitsLayers);
+  if (argc == 1) return quantrain::list();
   if (argc == 2 && std::string(argv[1]) == "check") return quantrain::check();
-  if (argc == 5) {
-    return quantrain::compute(
-        argv[1], {std::atoi(argv[2]), std::atoi(argv[3])}, std::atoll(argv[4]));
-  }
-  std::cerr << "usage: arm_layers [few | check | NAME WEIGHTS ACTIVATIONS TIMES]\n";
+  if (argc == 3) return quantrain::compute(argv[1], std::atoll(argv[2]));
+  std::cerr << "usage: arm_layers [check | NAME TIMES]\n";
   return 2;
 }

@@ -35,15 +35,6 @@ inline Conv2dShape depthwise(int64_t h, int64_t w, int64_t c, int64_t stride = 1
 }
 inline Conv2dShape linear(int64_t inputs, int64_t outputs) { return {.c = inputs, .o = outputs}; }
 
-/// Bits of weights and activations. At 1, activations are 0 and 1, and weights are -1 and 1.
-struct Bits {
-  int weights;
-  int activations;
-};
-inline constexpr Bits kEightBits{8, 8};
-/// Also counted for kFewBitsLayers.
-inline constexpr Bits kFewBits[] = {{4, 8}, {2, 8}, {1, 1}};
-
 // A selection of layers of the networks of MLPerf Tiny and of the examples.
 inline const Layer kLayers[] = {
     {"pointwise_25x5x64_64", "DS-CNN 1x1, 25x5x64 -> 64", pointwise(25, 5, 64, 64)},
@@ -86,17 +77,6 @@ inline const Layer kLayers[] = {
     {"linear_128_128", "autoencoder linear, 128 -> 128", linear(128, 128)},
     {"linear_128_8", "autoencoder linear, 128 -> 8", linear(128, 8)},
     {"linear_784_256", "examples linear, 784 -> 256", linear(784, 256)},
-};
-
-// Layers of the table of fewer bits in docs/kernels.md.
-inline const Layer kFewBitsLayers[] = {
-    {"linear_2048_2048", "linear, 2048 -> 2048", linear(2048, 2048)},
-    {"linear_1024_1024", "linear, 1024 -> 1024", linear(1024, 1024)},
-    {"rows_16_1024_1024", "linear, 1024 -> 1024, 16 rows", {.n = 16, .c = 1024, .o = 1024}},
-    {"conv_14x14x128_128", "3x3, 14x14x128 -> 128", conv(14, 14, 128, 128)},
-    {"conv_8x8x64_64", "3x3, 8x8x64 -> 64", conv(8, 8, 64, 64)},
-    {"conv_16x16x32_32", "3x3, 16x16x32 -> 32", conv(16, 16, 32, 32)},
-    {"conv_32x32x16_16", "3x3, 32x32x16 -> 16", conv(32, 32, 16, 16)},
 };
 
 }  // namespace quantrain

@@ -328,7 +328,7 @@ TEST_CASE("an input that no step reads gives no warning", "[quant][c99]") {
   CHECK(build_and_run(program, {.name = "two"}, "gcc -O1 ") == "");
 }
 
-TEST_CASE("many values that live at the same time are placed quickly", "[quant][c99][long]") {
+TEST_CASE("many values that live at the same time are placed quickly", "[quant][c99]") {
   const QParams params{.type = {}, .scale = {0.1f}, .zero_point = {10}};
   integer::Program program;
   program.values = {{.name = "x", .shape = {4}, .params = params}};
