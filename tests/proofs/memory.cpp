@@ -96,7 +96,9 @@ bool prove_memory() {
                   speed[0],
                   speed[1]);
       std::fflush(stdout);
-      held = held && resident[1] <= resident[0];
+      // The allocator's own bytes differ a little between two loads. Small files consist largely of
+      // numbers for each output, of which a model keeps more.
+      held = held && resident[1] <= resident[0] + 1024 && (file < 100000 || holds);
     }
   }
   return held;
