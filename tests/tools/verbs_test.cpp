@@ -305,6 +305,24 @@ TEST_CASE("inputs of 1 bit get random codes that they take", "[tools]") {
   CHECK_FALSE(json_of("bench bits.safetensors --batch 1 --calls 1").at("layers").empty());
 }
 
+TEST_CASE("bench keeps the weights of an integer model fast or small, as info says", "[tools]") {
+  integer::test::Builder b;
+  const integer::test::RandomProduct p(
+      {.outputs = 64, .length = 64, .x = integer::test::kX, .weight_bits = 2}, 1);
+  const int x = b.input({64}, integer::test::kX);
+  b.program.outputs = {
+      b.accumulators("fc", integer::QuantizedLinear{1, 64, 64, p.product}, {x}, {64}, p.scale)};
+  IntegerModel(b.program).save(bench().at("two_bits.safetensors"));
+  const Json info = json_of("info two_bits.safetensors");
+  const Json fast = json_of("bench two_bits.safetensors --batch 1 --calls 1");
+  const Json small = json_of("bench two_bits.safetensors --batch 1 --calls 1 --keep small");
+  CHECK(fast.at("kept_bytes") == info.at("kept_bytes_fast"));
+  CHECK(small.at("kept_bytes") == info.at("kept_bytes_small"));
+  // 2 bits for each of 64 * 64 weights, and not a byte or two.
+  CHECK(small.at("kept_bytes").get<int64_t>() + 64 * 64 * 3 / 4 <=
+        fast.at("kept_bytes").get<int64_t>());
+}
+
 TEST_CASE("an exported .onnx file is the same integer model", "[tools]") {
   const Json before = json_of("info integer.safetensors");
   for (const std::string form : {"exact", "qdq"}) {

@@ -77,6 +77,8 @@ std::vector<Wrong> wrong_calls() {
       {"bench " + kOnnx + " --batch 1,x", 2, "\"x\" is no whole number"},
       {"bench " + kOnnx + " --threads 0", 2, "\"0\" is no whole number"},
       {"bench " + kOnnx + " --calls 0", 2, "--calls"},
+      {"bench " + kOnnx + " --keep small", 2, "[--keep] is for integer models"},
+      {"bench integer.safetensors --keep tiny", 2, "\"tiny\" is none of: fast, small"},
       {"info " + kOnnx + " --onnx-shape image", 2, "write input=1,3,224,224"},
       {"run " + kOnnx + idx + " --onnx-outputs nothing", 1, "nothing"},
       {"info integer.safetensors --onnx-outputs x", 2, "is only for .onnx files"},
