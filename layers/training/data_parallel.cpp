@@ -154,17 +154,28 @@ Tensor DataParallel::forward(Batch& shard, const std::function<Tensor(Batch&)>& 
   return y;
 }
 
-void DataParallel::backward(int64_t shard, Tensor y, float weight, ShardExchange& exchange) {
+void DataParallel::backward(
+    int64_t shard, Tensor y, float weight, ShardExchange& exchange, bool sends) {
   if (weight != 1.0f) y = mul(y, Tensor::full(y.shape(), weight));
-  TensorAccess::backward(y, [&](Tensor& leaf) {
-    const auto found = indices_.find(TensorAccess::identity(leaf));
-    if (found == indices_.end()) return;
-    Tensor grad = leaf.grad();
-    const TensorAccess::Least least = TensorAccess::least(leaf);
-    leaf.zero_grad();
-    TensorAccess::set_least(leaf, nullptr);
-    exchange.add(shard, found->second, std::move(grad), least);
-  });
+  const auto add = [&](size_t t) {
+    Tensor& tensor = tensors_[t];
+    Tensor grad = tensor.grad();
+    const TensorAccess::Least least = TensorAccess::least(tensor);
+    if (!grad.defined() && least == nullptr) return;
+    tensor.zero_grad();
+    TensorAccess::set_least(tensor, nullptr);
+    exchange.add(shard, t, std::move(grad), least);
+  };
+  if (sends) {
+    TensorAccess::backward(y, [&](Tensor& leaf) {
+      const auto found = indices_.find(TensorAccess::identity(leaf));
+      if (found != indices_.end()) add(found->second);
+    });
+  } else {
+    y.backward();
+  }
+  // Also what y does not depend on, but the loss has set or computed in a backward pass of its own.
+  for (size_t t = 0; t < tensors_.size(); ++t) add(t);
   exchange.end_shard(shard);
 }
 
@@ -217,8 +228,11 @@ float DataParallel::backward(ShardedBatch& batch,
       const double part = n / static_cast<double>(batch.samples);
       Tensor y = forward(batch.shards[static_cast<size_t>(shard - batch.own.begin)], loss);
       exchange.add_pass(shard, n * static_cast<double>(y.item()), state_.changes());
-      backward(
-          shard, std::move(y), static_cast<float>(part * static_cast<double>(share)), exchange);
+      backward(shard,
+               std::move(y),
+               static_cast<float>(part * static_cast<double>(share)),
+               exchange,
+               ranks != nullptr && shard + 1 == batch.own.end);
       state_.restore();
     }
     ShardPart joined = exchange.finish();

@@ -119,7 +119,7 @@ class DataParallel {
   /// The loss of a shard.
   Tensor forward(Batch& shard, const std::function<Tensor(Batch&)>& loss);
   /// Computes the gradients of weight times the loss y.
-  void backward(int64_t shard, Tensor y, float weight, ShardExchange& exchange);
+  void backward(int64_t shard, Tensor y, float weight, ShardExchange& exchange, bool sends);
   /// Takes the gradients and domains from the tensors.
   ShardPart take();
 

@@ -202,7 +202,10 @@ void ShardExchange::add(int64_t shard, size_t t, Tensor grad, const TensorAccess
   least_[t] = larger_least(least_[t], least);
   bucket.running[position] = std::move(grad);
   if (--bucket.lacking == 0) close(shard, number);
-  for (size_t b = 0; b < buckets_.size(); ++b) go_on(b);
+  if (!told_) return;
+  // One test lets MPI work on all messages, so the first that has not ended is enough.
+  for (size_t b = 0; b < buckets_.size() && go_on(b); ++b) {
+  }
 }
 
 void ShardExchange::end_shard(int64_t shard) {

@@ -401,8 +401,9 @@ class MpiRanks::Messages : public Exchange {
   void start(const Slice& slice, const Post& post) {
     for (int64_t at = 0; at < slice.size; at += kMostAtOnce) {
       MPI_Request& request = flight_->requests.emplace_back(MPI_REQUEST_NULL);
-      check_mpi(post(
-          slice.begin + at, static_cast<int>(std::min(slice.size - at, kMostAtOnce)), &request));
+      const auto bytes = static_cast<int>(std::min(slice.size - at, kMostAtOnce));
+      if (const int code = post(slice.begin + at, bytes, &request); code != MPI_SUCCESS)
+        ranks_.lose(code);
     }
   }
 

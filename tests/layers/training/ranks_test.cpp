@@ -157,6 +157,40 @@ TEST_CASE("a gradient that only some shards have is joined", "[layers][distribut
   CHECK(grads[1].size() == 2 * (1 + 6 + 1 + 2) + 2);
 }
 
+TEST_CASE("gradients that a loss computes by itself are joined", "[layers][distributed]") {
+  std::map<int64_t, std::vector<float>> grads;
+  for (const int64_t size : {1, 2, 3, 4}) {
+    std::mutex mutex;
+    const auto errors = ThreadRanks(size).run([&](Communicator& ranks) {
+      Generator generator(3);
+      Sequential net{Linear{3, 2, {}, generator}, Linear{3, 2, {}, generator}};
+      Adam optimizer(net.parameters());
+      DataLoader loader(some_rows(8), {.batch = 8});
+      DataParallel parallel(net, optimizer, {.shards = 4, .ranks = &ranks});
+      const ShardedEpoch epoch = parallel.epoch(loader, 0);
+      ShardedBatch batch = *epoch.begin();
+      parallel.backward(batch, [&](Batch& shard) {
+        // The shards 0 and 3 lie in different ranks, and their loss depends on layer 0 alone.
+        if (ShardScope::current() % 3 == 0) mean(net.find("1")(shard.input)).backward();
+        return mean(net.find(ShardScope::current() % 3 == 0 ? "0" : "1")(shard.input));
+      });
+      const std::lock_guard lock(mutex);
+      std::vector<float>& all = grads[size];
+      all.clear();
+      for (const Tensor& parameter : net.parameters()) {
+        for (const float g : test::values(parameter.grad())) all.push_back(g);
+      }
+    });
+    INFO(size << " ranks");
+    CHECK(errors == none(size));
+    CHECK(grads[size] == grads[1]);
+  }
+  // The bias of layer 1: half of each shard's mean, whole in shards that compute it by themselves,
+  // and a quarter, the shard's share, in the others.
+  REQUIRE(grads[1].size() == 2 * (6 + 2));
+  CHECK(grads[1].back() == 2 * 0.5f + 2 * 0.5f / 4);
+}
+
 TEST_CASE("checkpoints of some ranks are resumed by any number", "[layers][distributed][fit]") {
   Trained whole;
   const FitResult expected = whole.fit({.epochs = 3, .shards = 8});
