@@ -100,11 +100,14 @@ std::shared_ptr<const kernels::PackedWeightsS8> Constant::panels(const kernels::
 }
 
 Constant Constant::in_panels(const kernels::Conv2dShape& shape, bool binary) const {
-  const SharedArray<int8_t> plain = codes();
   const kernels::ProductBits bits{
       .weights = bits_, .binary = binary, .kept = true, .small = keep_ == KeepWeights::kSmall};
-  const auto panels = std::make_shared<kernels::PackedWeightsS8>(shape, plain.data(), bits);
-  panels->leave_pool();
+  std::shared_ptr<kernels::PackedWeightsS8> panels;
+  {
+    const SharedArray<int8_t> plain = codes();
+    panels = std::make_shared<kernels::PackedWeightsS8>(shape, plain.data(), bits);
+  }
+  panels->leave_pool();  // copies them, when the plain codes are gone
   Constant result = *this;
   result.stored_ = Panels(panels);
   return result;

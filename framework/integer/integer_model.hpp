@@ -22,6 +22,8 @@ class IntegerModel {
   /// keep: how the model keeps its weights. The integers are the same. With kSmall, a model takes
   /// little more memory than its file, also with fewer than 8 bits, but may run slower
   /// (docs/kernels.md). The same model, small: IntegerModel(model.program(), KeepWeights::kSmall).
+  /// A model that is made from a program is fast unless keep says otherwise, also if the program is
+  /// that of a small model.
   /// Throws: like integer::validate(); DataError if keep is neither.
   explicit IntegerModel(integer::Program program, KeepWeights keep = KeepWeights::kFast);
   // Copies only: a moved-from model would be empty.

@@ -22,10 +22,10 @@ constexpr int64_t kBlockWeights = int64_t{1} << 17;
 
 /// How a product of m rows is cut into blocks.
 struct Blocks {
-  int64_t pairs;         ///< of rows
-  int64_t row_blocks;    ///< each of some pairs
-  int64_t panels;        ///< of each block
-  int64_t panel_blocks;  ///< all panels
+  int64_t pairs;         ///< pairs of rows
+  int64_t row_blocks;    ///< blocks that these pairs make
+  int64_t panels;        ///< panels of a block
+  int64_t panel_blocks;  ///< blocks that all panels make
 
   /// k: bytes of a row.
   Blocks(const PackedWeightsS8& w, int64_t m, int64_t k) {

@@ -32,8 +32,8 @@ Buffer<int8_t> packed_signs(const Conv2dShape& s, const int8_t* w) {
   return signs;
 }
 
-// Packs one row of the convolution's kernel, like pack_segment(). Absent outputs and terms have
-// weights of 0, too; absent signs are zeros.
+// Packs one row of the convolution's kernel, like pack_segment(). Absent outputs and terms get the
+// weight 0 or, of signs, the bit 0.
 void PackedWeightsS8::pack_fields(int64_t count, const int8_t* rows, int8_t* to) const {
   const int64_t fields = layout_.per_byte();
   const int64_t width = 8 / fields;

@@ -178,7 +178,8 @@ QUANTRAIN_ONE_COPY int32_t count_row(const DotU8S8& p, const uint8_t* x) {
 }
 
 /// The sum of x - offset over a row, modulo 2^32: over all bytes that are multiplied or, of
-/// eighths, over the terms. A weight that is absent is a 0 there, in place of which no -1 counts.
+/// eighths, over the terms. An absent weight of eighths is stored as 0, so its term must not be
+/// counted as -1.
 template <class Arch>
 QUANTRAIN_ONE_COPY uint32_t sum_row(const DotU8S8& p, const uint8_t* x) {
   using I = Ints<Arch>;

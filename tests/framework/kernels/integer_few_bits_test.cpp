@@ -116,6 +116,7 @@ TEST_CASE("convolutions with few bits are exact on every instruction set",
       {.n = 1, .h = 5, .w = 5, .c = 64, .o = 48, .kh = 3, .kw = 3, .pad_h = 1, .groups = 2},
       {.n = 1, .h = 6, .w = 6, .c = 24, .o = 24, .kh = 3, .kw = 3, .pad_h = 1, .groups = 24},
       // Few pixels: fields are taken apart in registers. Many: a call has not all of them.
+      {.n = 3, .h = 5, .w = 4, .c = 21, .o = 64, .kh = 3, .kw = 2},
       {.n = 3, .h = 5, .w = 4, .c = 21, .o = 66, .kh = 3, .kw = 2},
       {.n = 1, .h = 25, .w = 24, .c = 5, .o = 18, .kh = 3, .kw = 3, .pad_h = 1, .pad_w = 1}};
   for (const Conv2dShape& shape : shapes) {
@@ -124,14 +125,18 @@ TEST_CASE("convolutions with few bits are exact on every instruction set",
       check_few_bits(shape, bits, random);
   }
   // Rows of the kernel beside the image are left out if zero_x is the kernels' offset.
-  Convolution conv(shapes[2], random);
-  const Multipliers multipliers(conv.s.o, false, random);
-  for (const int bits : {4, 2, 1}) {
-    conv = with_bits(conv, {bits}, random);
-    for (const int32_t zero_x : {0, 128}) {
-      conv.zero_x = zero_x;
-      const std::vector<int32_t> sums = conv.sums();
-      for_each_isa([&] { check_convolution(conv, sums, multipliers, small({bits})); });
+  for (const int64_t outputs : {70, 64}) {  // unpacked, and taken apart in registers
+    Conv2dShape shape = shapes[2];
+    shape.o = outputs;
+    Convolution conv(shape, random);
+    const Multipliers multipliers(outputs, false, random);
+    for (const int bits : {4, 2, 1}) {
+      conv = with_bits(conv, {bits}, random);
+      for (const int32_t zero_x : {0, 128}) {
+        conv.zero_x = zero_x;
+        const std::vector<int32_t> sums = conv.sums();
+        for_each_isa([&] { check_convolution(conv, sums, multipliers, small({bits})); });
+      }
     }
   }
 }
@@ -139,20 +144,23 @@ TEST_CASE("convolutions with few bits are exact on every instruction set",
 TEST_CASE("large linear layers with few bits are exact on every instruction set",
           "[kernels][integer][few_bits]") {
   Random random(4);
-  const Conv2dShape shape = linear_shape(14, 2053, 1027);
-  for (const int bits : {4, 2}) {
+  const Conv2dShape shape = linear_shape(40, 2053, 1027);
+  // Samples of one row: 24 and more of them unpack panels first where dot products are one
+  // instruction. Samples of so many rows have bytes.
+  const Conv2dShape sample = linear_shape(1, 2053, 1027);
+  for (const int bits : {4, 2, 1}) {
     Convolution conv = with_bits(Convolution(shape, random), {bits}, random);
     const std::vector<int32_t> sums = conv.sums();
     for_each_isa([&] {
-      const PackedWeightsS8 w(shape, conv.w.data(), {bits, false, true});
+      const PackedWeightsS8 w(sample, conv.w.data(), {bits, false, true});
       CAPTURE(static_cast<int>(w.layout().few));
       if (w.layout().per_byte() > 1) {
         // The groups of 4 * per_byte() terms, and panels of at most kWidestPanel outputs.
-        CHECK(PackedWeightsS8::bytes(shape, {bits, false, true}) <
-              (1027 + 64) * (2053 + 16) * bits / 8 + 4 * 1027);
+        CHECK(PackedWeightsS8::bytes(sample, {bits, false, true}) <
+              (1027 + 64) * (2053 + 32 / bits) * bits / 8);
       }
       const ProductParams params(w, conv.zero_x, conv.bias.data(), nullptr);
-      for (const int64_t rows : {1, 2, 7, 14}) {
+      for (const int64_t rows : {1, 2, 7, 14, 24, 40}) {
         const Guarded x(std::vector<uint8_t>(conv.x.begin(), conv.x.begin() + rows * shape.c));
         std::vector<int32_t> acc(static_cast<size_t>(rows * shape.o));
         gemm_u8s8_s32(rows, shape.c, x.data(), w, params, acc.data());
