@@ -6,8 +6,7 @@
 # by the launcher; of Open MPI's, by quantrain in at least 7 of 10 runs, because a rank may also die before it has
 # connected or after it took leave), and that runs that are resumed on another number of ranks end with the same bytes.
 # Prints the time of a step and the bytes that a rank sends, for each number of ranks, and what follows from them, on
-# paper, for networks of 1 and 25 Gbit/s. Takes about an hour on two cores, which should have nothing else to do: on a
-# busy machine, Open MPI's launcher ended the ranks before they named the dead one in 54 of 64 runs.
+# paper, for networks of 1 and 25 Gbit/s. Takes about an hour on two cores.
 # --data: a folder of MNIST's format for the programs that need images; else the first images of Fashion-MNIST.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
