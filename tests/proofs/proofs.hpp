@@ -95,6 +95,7 @@ struct TableOptions {
   std::vector<std::string> networks;  ///< of table_networks(); empty: all
   std::vector<std::string> widths;    ///< of table_widths(); empty: all
   std::string results = {};           ///< as in AccuracyOptions
+  std::string cache = {};             ///< folder for spoken words
   int part = 0, parts = 1;            ///< this process trains each `parts`-th network and seed
   bool print_only = false;            ///< trains nothing, prints the results so far
 };

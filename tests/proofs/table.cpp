@@ -1,14 +1,20 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <set>
+#include <span>
 
 #include "examples/common/flags.hpp"
 #include "examples/common/report.hpp"
 #include "examples/common/training.hpp"
 #include "framework/core/parallel.hpp"
+#include "framework/data/tensor_dataset.hpp"
 #include "framework/data/transforms.hpp"
+#include "framework/metrics/evaluate.hpp"
+#include "layers/evaluate.hpp"
 #include "layers/init.hpp"
 #include "layers/state.hpp"
 #include "quant/lowering/convert.hpp"
@@ -70,16 +76,26 @@ quant::QConfig config_of(const Width& width, bool qat) {
   return config;
 }
 
-DataLoader training_of(const TableNetwork& network,
-                       const Images& images,
-                       const Training& training,
-                       uint64_t seed) {
+/// The images as a task. limit: as in Training.
+examples::Task image_task(const Images& images, const TableNetwork& network, int64_t limit) {
+  constexpr int64_t kCalibrationImages = 1024;
   const Dataset& all = images.train;
-  return DataLoader(training.limit > 0 ? all.first(std::min(training.limit, all.size())) : all,
-                    {.batch = examples::Flags{}.batch,
-                     .shuffle = true,
-                     .seed = seed,
-                     .augment = network.moved > 0 ? random_shift(network.moved) : Transform{}});
+  examples::Task task =
+      examples::make_classification(images.name, all, images.test, std::min(limit, all.size()));
+  task.calibration =
+      std::make_shared<const Dataset>(all.first(std::min(kCalibrationImages, all.size())));
+  if (network.moved > 0) task.augment = random_shift(network.moved);
+  return task;
+}
+
+DataLoader training_of(const TableNetwork& network, const examples::Task& task, uint64_t seed) {
+  return DataLoader(
+      task.training,
+      {.batch = network.batch, .shuffle = true, .seed = seed, .augment = task.augment});
+}
+
+DataLoader evaluation_of(const std::shared_ptr<const BatchSource>& samples) {
+  return DataLoader(samples, {.batch = examples::kEvaluationBatch});
 }
 
 /// The network's own epochs unless the training says others.
@@ -90,13 +106,13 @@ Training training_for(const TableNetwork& network, Training training) {
 }
 
 /// What decides a result. Of QAT's epochs and learning rate only where there is QAT.
-Json settings_of(const Images& images,
+Json settings_of(const std::string& data,
                  const TableNetwork& network,
                  const Training& training,
                  uint64_t seed,
                  std::string_view way,
                  const Width* width) {
-  Json settings{{"data", images.name},
+  Json settings{{"data", data},
                 {"network", network.name},
                 {"epochs", training.epochs},
                 {"moved", network.moved},
@@ -111,61 +127,65 @@ Json settings_of(const Images& images,
   return settings;
 }
 
-Json measured(const IntegerModel& model, const Images& images) {
+Json measured(const IntegerModel& model, const examples::Task& task) {
   const test::TemporaryFolder folder;
   model.save(folder / "model");
   const auto bytes = static_cast<int64_t>(std::filesystem::file_size(folder / "model"));
-  return {{"accuracy", examples::accuracy(model, images.test)},
+  return {{"accuracy", task.score(predict(model, evaluation_of(task.test)))},
           {"bytes", bytes},
           {"ram", model.memory(1)}};
 }
 
 Json measure(const TableNetwork& network,
              Sequential& trained,
-             const Images& images,
+             const examples::Task& task,
              const Training& training,
              uint64_t seed,
              std::string_view way,
              const Width& width) {
-  constexpr int64_t kCalibrationImages = 1024;
   Sequential net = network.make();
   copy_state(trained, net);
-  const Tensor example = example_of(images);
   const bool qat = way == "qat";
   if (qat) {
-    quant::prepare_qat(net, example, config_of(width, qat));
-    DataLoader loader = training_of(network, images, training, seed);
+    quant::prepare_qat(net, task.example, config_of(width, qat));
+    DataLoader loader = training_of(network, task, seed);
     examples::train(net,
                     loader,
                     {.epochs = training.qat_epochs,
                      .first_epoch = training.epochs,
-                     .learning_rate = width.learning_rate});
+                     .learning_rate = width.learning_rate,
+                     .loss = task.loss});
   } else {
-    quant::prepare_ptq(net, example, config_of(width, qat));
-    const Dataset some = images.train.first(std::min(kCalibrationImages, images.train.size()));
-    const DataLoader calibration(some, {.batch = examples::kEvaluationBatch});
+    quant::prepare_ptq(net, task.example, config_of(width, qat));
+    const DataLoader calibration = evaluation_of(task.calibration);
     quant::calibrate(net, calibration);
     if (way == "improved")
       quant::improve(net, calibration, {quant::WeightRanges{}, quant::AdaRound{}});
   }
-  return measured(quant::convert(net, example), images);
+  return measured(quant::convert(net, task.example), task);
 }
 
-/// Microseconds for one image on one core. The weights do not matter.
-double microseconds(const TableNetwork& network, const Images& images, const Width& width) {
+/// Microseconds for one sample on one core. Weights and samples do not matter.
+double microseconds(const TableNetwork& network, const Width& width) {
+  constexpr int64_t kBatch = 64;
   manual_seed(0);
   Sequential net = network.make();
-  const Tensor example = example_of(images);
+  std::vector<int64_t> extents{kBatch};
+  for (const int64_t n : network.input) extents.push_back(n);
+  const Shape shape{std::span<const int64_t>(extents)};
+  std::vector<uint8_t> codes(static_cast<size_t>(shape.elements()));
+  Random random(0);
+  for (uint8_t& code : codes) code = static_cast<uint8_t>(random.below(256));
+  const TensorDataset samples(SampleArray::bytes(shape, codes), SameAsInput{});
+  const Tensor example = samples.batch(0, 1).input;
   quant::prepare_ptq(net, example, config_of(width, false));
-  quant::calibrate(
-      net,
-      DataLoader(images.train.first(std::min(int64_t{64}, images.train.size())), {.batch = 64}));
+  quant::calibrate(net, DataLoader(samples, {.batch = kBatch}));
   const IntegerModel model = quant::convert(net, example);
-  const std::vector<uint8_t> codes(static_cast<size_t>(model.input_shape().elements()), 128);
-  std::vector<int32_t> classes(1);
+  codes.resize(codes.size() / kBatch);
+  std::vector<int32_t> y(static_cast<size_t>(model.output_size()));
   const SerialLoops serial;
   const examples::CallTimes times = examples::time_calls(200, [&](int64_t n) {
-    if (n == 1) model.classify_codes(codes, classes);
+    if (n == 1) model.run_codes(codes, y);
   });
   return times.microseconds[0];
 }
@@ -183,11 +203,26 @@ class Table {
 
   void fill() {
     int job = 0;
+    const auto add = [&](const std::string& data, const TableNetwork& network, auto&& task) {
+      for (const uint64_t seed : options_.seeds) {
+        if (job++ % options_.parts == options_.part)
+          fill(data, network, seed, [&] { return task(seed); });
+      }
+    };
     for (const Images& images : data_) {
       for (const TableNetwork& network : networks_) {
-        for (const uint64_t seed : options_.seeds) {
-          if (job++ % options_.parts == options_.part) fill(images, network, seed);
+        if (!network.task) {
+          add(images.name, network, [&](uint64_t) {
+            return image_task(images, network, options_.training.limit);
+          });
         }
+      }
+    }
+    for (const TableNetwork& network : networks_) {
+      if (network.task) {
+        add(network.data, network, [&](uint64_t seed) {
+          return network.task(seed, options_.cache);
+        });
       }
     }
   }
@@ -197,15 +232,18 @@ class Table {
     std::set<std::string> names;
     for (const Json& result : results_.all())
       names.insert(result.at("settings").at("data").get<std::string>());
-    for (const std::string& name : names) {
-      const Images images{name, data_[0].train, data_[0].test};  // for times
-      std::printf("\n## %s\n", images.name.c_str());
+    for (const std::string& data : names) {
+      const bool images = std::none_of(networks_.begin(),
+                                       networks_.end(),
+                                       [&](const auto& network) { return network.data == data; });
+      std::printf("\n## %s\n", data.c_str());
       std::string missing;
       for (const TableNetwork& network : networks_) {
-        if (values(images, network, "float", nullptr, "accuracy").empty()) {
+        if (network.data != (images ? "" : data)) continue;
+        if (values(data, network, "float", nullptr, "accuracy").empty()) {
           missing += (missing.empty() ? "" : ", ") + network.name;
         } else {
-          print(images, network);
+          print(data, network);
         }
       }
       if (!missing.empty()) std::printf("\nNot measured yet: %s.\n", missing.c_str());
@@ -213,30 +251,39 @@ class Table {
   }
 
  private:
-  void fill(const Images& images, const TableNetwork& network, uint64_t seed) {
+  /// make: makes the task, if anything is to be measured.
+  void fill(const std::string& data,
+            const TableNetwork& network,
+            uint64_t seed,
+            const std::function<examples::Task()>& make) {
     const Training training = training_for(network, options_.training);
+    std::optional<examples::Task> task;
     std::optional<Sequential> trained;  // once, for all ways and widths
     const auto start = [&]() -> Sequential& {
       if (trained) return *trained;
+      task = make();
       manual_seed(seed);
       trained = network.make();
-      DataLoader loader = training_of(network, images, training, seed);
+      DataLoader loader = training_of(network, *task, seed);
       examples::train(
           *trained,
           loader,
-          {.epochs = training.epochs, .learning_rate = examples::Flags{}.learning_rate});
+          {.epochs = training.epochs, .learning_rate = network.learning_rate, .loss = task->loss});
       return *trained;
     };
-    const Json of_float = settings_of(images, network, training, seed, "float", nullptr);
-    if (results_.find(of_float) == nullptr)
-      results_.add(of_float, {{"accuracy", examples::accuracy(start(), images.test)}});
+    const Json of_float = settings_of(data, network, training, seed, "float", nullptr);
+    if (results_.find(of_float) == nullptr) {
+      Sequential& net = start();
+      results_.add(of_float, {{"accuracy", task->score(predict(net, evaluation_of(task->test)))}});
+    }
     for (const Width& width : kWidths) {
       if (!wanted(width)) continue;
       for (const Way& way : kWays) {
         if (!exists(way, width)) continue;
-        const Json settings = settings_of(images, network, training, seed, way.key, &width);
+        const Json settings = settings_of(data, network, training, seed, way.key, &width);
         if (results_.find(settings) != nullptr) continue;
-        results_.add(settings, measure(network, start(), images, training, seed, way.key, width));
+        Sequential& net = start();
+        results_.add(settings, measure(network, net, *task, training, seed, way.key, width));
       }
     }
   }
@@ -247,7 +294,7 @@ class Table {
   }
 
   /// What was measured, for each seed that has a result.
-  std::vector<double> values(const Images& images,
+  std::vector<double> values(const std::string& data,
                              const TableNetwork& network,
                              const char* way,
                              const Width* width,
@@ -255,18 +302,18 @@ class Table {
     std::vector<double> values;
     for (const uint64_t seed : options_.seeds) {
       const Json settings =
-          settings_of(images, network, training_for(network, options_.training), seed, way, width);
+          settings_of(data, network, training_for(network, options_.training), seed, way, width);
       if (const Json* const found = results_.find(settings))
         values.push_back(found->at(what).get<double>());
     }
     return values;
   }
 
-  std::string accuracy(const Images& images,
+  std::string accuracy(const std::string& data,
                        const TableNetwork& network,
                        const char* way,
                        const Width* width) const {
-    const std::vector<double> all = values(images, network, way, width, "accuracy");
+    const std::vector<double> all = values(data, network, way, width, "accuracy");
     if (all.empty()) return "-";
     const Statistics s = statistics(all);
     char text[48];
@@ -279,33 +326,33 @@ class Table {
   }
 
   /// Of the network after QAT, or after quantization if there is none.
-  std::string number(const Images& images,
+  std::string number(const std::string& data,
                      const TableNetwork& network,
                      const Width* width,
                      const char* what) const {
-    std::vector<double> all = values(images, network, "qat", width, what);
-    if (all.empty()) all = values(images, network, "ptq", width, what);
+    std::vector<double> all = values(data, network, "qat", width, what);
+    if (all.empty()) all = values(data, network, "ptq", width, what);
     if (all.empty()) return "-";
     char text[48];
     std::snprintf(text, sizeof text, "%.0f", statistics(all).mean);
     return text;
   }
 
-  void print(const Images& images, const TableNetwork& network) const {
+  void print(const std::string& data, const TableNetwork& network) const {
     std::printf("\n### %s\n\nFloat: %s.\n\n",
                 network.name.c_str(),
-                accuracy(images, network, "float", nullptr).c_str());
+                accuracy(data, network, "float", nullptr).c_str());
     std::printf("| bits | PTQ | PTQ, improved | QAT | bytes | RAM | us |\n");
     std::printf("|---|---|---|---|---|---|---|\n");
     for (const Width& width : kWidths) {
-      if (number(images, network, &width, "bytes") == "-") continue;
+      if (number(data, network, &width, "bytes") == "-") continue;
       std::printf("| %s |", width.name);
       for (const Way& way : kWays)
-        std::printf(" %s |", accuracy(images, network, way.key, &width).c_str());
+        std::printf(" %s |", accuracy(data, network, way.key, &width).c_str());
       std::printf(" %s | %s | %.1f |\n",
-                  number(images, network, &width, "bytes").c_str(),
-                  number(images, network, &width, "ram").c_str(),
-                  microseconds(network, images, width));
+                  number(data, network, &width, "bytes").c_str(),
+                  number(data, network, &width, "ram").c_str(),
+                  microseconds(network, width));
     }
   }
 

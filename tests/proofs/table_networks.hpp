@@ -1,14 +1,20 @@
 #pragma once
 
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "examples/common/flags.hpp"
+#include "examples/common/task.hpp"
+#include "examples/data/bearing_clips.hpp"
+#include "examples/data/keywords.hpp"
 #include "examples/networks.hpp"
 #include "examples/tiny_networks.hpp"
 #include "layers/layers.hpp"
 
-// The networks of docs/accuracy.md, for images [N, 28, 28, 1] of ten classes: the examples', and
-// those for which others have published accuracies at few bits.
+// The networks of docs/accuracy.md: the examples', and for images [N, 28, 28, 1] of ten classes
+// also those for which others have published accuracies at few bits.
 namespace quantrain::proofs {
 
 /// Three hidden layers of this width, as in TFC (64), SFC (256) and LFC (1024).
@@ -56,13 +62,19 @@ inline Sequential wide_cnn() {
                     Linear{1152, 10}};
 }
 
-/// How a network of the table trains.
+/// A network of the table, what it learns, and how.
 struct TableNetwork : examples::Network {
   int64_t epochs = 20;      ///< in float
   int64_t qat_epochs = 20;  ///< then with quantization
   int64_t moved = 0;        ///< images of training are moved by up to this many pixels
+  int64_t batch = examples::Flags{}.batch;
+  float learning_rate = examples::Flags{}.learning_rate;  ///< in float, at the start
+  std::string data = {};                                  ///< its own data; empty: the images
+  /// Makes its own data for a seed. cache: a folder.
+  std::function<examples::Task(uint64_t seed, const std::string& cache)> task = {};
 };
 
+/// Those for sounds learn from the examples' data, and are there if the examples are.
 inline std::vector<TableNetwork> table_networks() {
   std::vector<TableNetwork> all{{{.name = "TFC", .make = three_layers<64>}},
                                 {{.name = "SFC", .make = three_layers<256>}, 20, 20, 1},
@@ -76,6 +88,23 @@ inline std::vector<TableNetwork> table_networks() {
       all.push_back({network, 10, 10, 2});
     }
   }
+#if QUANTRAIN_AUDIO
+  TableNetwork words{{.name = "DS-CNN", .make = examples::ds_cnn, .input = {49, 10}}};
+  words.learning_rate = 2e-3f;
+  words.data = "spoken words";
+  words.task = [](uint64_t seed, const std::string& cache) {
+    return examples::spot_keywords({.seed = seed},
+                                   {.cache = cache + "/words-" + std::to_string(seed)});
+  };
+  all.push_back(std::move(words));
+  TableNetwork bearings{{.name = "autoencoder", .make = examples::autoencoder, .input = {640}}};
+  bearings.batch = 128;
+  bearings.data = "bearings";
+  bearings.task = [](uint64_t seed, const std::string&) {
+    return examples::detect_faults({.seed = seed}, {});
+  };
+  all.push_back(std::move(bearings));
+#endif
   return all;
 }
 
