@@ -3,8 +3,8 @@
 # trains the examples on ranks of MPI. Shows that 1, 2, 3, 5 and 8 ranks give the bytes of one process without MPI: the
 # float states, the QAT states and the integer model, with 8 and 4 bits, with Open MPI and with MPICH. Kills (SIGKILL) a
 # random rank at a random moment, and shows that all ranks end within seconds, that the dead one is named (by quantrain or
-# by the launcher; of Open MPI's, by quantrain in at least 7 of 10 runs, because a rank may also die before it has
-# connected or after it took leave), and that runs that are resumed on another number of ranks end with the same bytes.
+# by the launcher; of those that are killed in training under Open MPI, by quantrain in at least 9 of 10), and that runs
+# that are resumed on another number of ranks end with the same bytes.
 # Prints the time of a step and the bytes that a rank sends, for each number of ranks, and what follows from them, on
 # paper, for networks of 1 and 25 Gbit/s. Takes about an hour on two cores.
 # --data: a folder of MNIST's format for the programs that need images; else the first images of Fashion-MNIST.
@@ -165,20 +165,33 @@ awk -v counts="$counts" '
 echo
 
 # Kills. Of each run, one rank is killed at a random moment; then it is resumed on another number of ranks, and killed
-# again, until it ends.
+# again, until it ends. A launcher may take longer to start ranks than they train, so three of four kills wait until
+# training has begun.
 SECONDS=0
-epochs=6  # so that most of the time passes in training
+epochs=6
 program=mnist_bncnn
 whole=$work/whole
 begin=$(date +%s%N)
 (train "$first_mpi" 0 "$program" 4 "$whole" --checkpoint-every 3) >"$work/log" 2>&1
-took=$((($(date +%s%N) - begin) / 1000000 + 1500))  # launchers take their time
+took=$((($(date +%s%N) - begin) / 1000000))
 RANDOM=1
-killed=0 named=0 equal=0 runs=0 slowest=0 killed_openmpi=0 named_openmpi=0
+killed=0 equal=0 runs=0 slowest=0 hanging=0
+declare -A kills_of by_quantrain by_launcher  # by implementation and phase
 # ranks_in FOLDER: the processes that run the program in it.
 ranks_in() {
   ps -e -o pid=,stat=,comm=,args= | awk -v program="$program" -v folder="$1" \
     '$2 !~ /^Z/ && $3 == program && index($0, folder) { print $1 }'
+}
+# The phase of the run whose output is in $work/log. "training": all ranks are connected, and rank 0 has printed the
+# network's table, but not yet the bytes that it sent.
+phase() {
+  if grep -aq "^rank 0 of .* sent" "$work/log"; then
+    echo after
+  elif grep -aq "^total " "$work/log"; then
+    echo training
+  else
+    echo before
+  fi
 }
 while [[ $killed -lt $kills ]]; do
   folder=$work/run
@@ -193,48 +206,55 @@ while [[ $killed -lt $kills ]]; do
     fi
     read -ra all <<<"$mpis"
     mpi=${all[RANDOM % ${#all[@]}]} ranks=$((2 + RANDOM % 4))
-    (train "$mpi" "$ranks" "$program" 4 "$folder" --checkpoint-every 3 --resume) >"$work/log" 2>&1 &
+    : >"$work/log"
+    (train "$mpi" "$ranks" "$program" 4 "$folder" --checkpoint-every 3 --resume) >>"$work/log" 2>&1 &
     launcher=$!
+    if [[ $((RANDOM % 4)) -gt 0 ]]; then
+      for ((waited = 0; waited < 1200; ++waited)); do
+        [[ $(phase) == before ]] && kill -0 "$launcher" 2>/dev/null || break
+        sleep 0.05
+      done
+    fi
     pause=$((RANDOM * took / 32768))
     sleep "$(printf '%d.%03d' $((pause / 1000)) $((pause % 1000)))"
     mapfile -t processes < <(ranks_in "$folder")
-    if [[ ${#processes[@]} -gt 0 ]] && kill -KILL "${processes[RANDOM % ${#processes[@]}]}" 2>/dev/null; then
+    at=$(phase)
+    victim=0
+    if [[ ${#processes[@]} -gt 0 ]]; then victim=${processes[RANDOM % ${#processes[@]}]}; fi
+    if [[ $victim -gt 0 ]] && kill -KILL "$victim" 2>/dev/null; then
       killed=$((killed + 1)) begin=$(date +%s%N)
       for ((waited = 0; waited < 300; ++waited)); do
+        mapfile -t left < <(ranks_in "$folder")
+        [[ ${#left[@]} -gt 0 ]] || break
+        sleep 0.1
+      done
+      ms=$((($(date +%s%N) - begin) / 1000000))
+      if [[ $ms -gt $slowest ]]; then slowest=$ms; fi
+      if [[ ${#left[@]} -gt 0 ]]; then
+        echo "run $runs: ${#left[@]} ranks hang after a kill"
+        failures=$((failures + 1))
+        kill -KILL "${left[@]}" 2>/dev/null || true
+      fi
+      # Open MPI 4.1's launcher may wait for itself when all ranks have ended (PMIx_server_finalize), or crash.
+      for ((waited = 0; waited < 100; ++waited)); do
         kill -0 "$launcher" 2>/dev/null || break
         sleep 0.1
       done
-      if kill -0 "$launcher" 2>/dev/null; then
-        echo "run $runs hangs after a kill"
-        failures=$((failures + 1))
-        kill -KILL "$launcher" "${processes[@]}" 2>/dev/null || true
-      fi
-      ms=$((($(date +%s%N) - begin) / 1000000))
-      if [[ $ms -gt $slowest ]]; then slowest=$ms; fi
+      if kill -KILL "$launcher" 2>/dev/null; then hanging=$((hanging + 1)); fi
       if wait "$launcher" 2>/dev/null; then
         ended=1  # the kill came too late
       else
-        by_us=0
-        if grep -q "died" "$work/log"; then by_us=1; fi
-        named=$((named + by_us))
-        if [[ $mpi == openmpi ]]; then
-          killed_openmpi=$((killed_openmpi + 1)) named_openmpi=$((named_openmpi + by_us))
-        fi
-        if ! grep -qE "died|exited on signal 9|Killed \(signal 9\)" "$work/log"; then
+        us=0 them=0
+        if grep -aqE "rank [0-9]+ \(process $victim on [^)]*\) died" "$work/log"; then us=1; fi
+        if grep -aqE "exited on signal 9|Killed \(signal 9\)" "$work/log"; then them=1; fi
+        kills_of[$mpi $at]=$((${kills_of[$mpi $at]:-0} + 1))
+        by_quantrain[$mpi $at]=$((${by_quantrain[$mpi $at]:-0} + us))
+        by_launcher[$mpi $at]=$((${by_launcher[$mpi $at]:-0} + them))
+        if [[ $us -eq 0 && $them -eq 0 ]]; then
           echo "run $runs does not name the dead rank"
           tail -5 "$work/log"
           failures=$((failures + 1))
         fi
-      fi
-      for ((waited = 0; waited < 100; ++waited)); do
-        [[ -n $(ranks_in "$folder") ]] || break
-        sleep 0.1
-      done
-      mapfile -t left < <(ranks_in "$folder")
-      if [[ ${#left[@]} -gt 0 ]]; then
-        echo "run $runs leaves ${#left[@]} ranks after its launcher ended"
-        failures=$((failures + 1))
-        kill -KILL "${left[@]}" 2>/dev/null || true
       fi
     else
       status=0
@@ -249,9 +269,17 @@ while [[ $killed -lt $kills ]]; do
     failures=$((failures + 1))
   fi
 done
-echo "$killed ranks killed in $runs runs: $equal runs equal; all ranks ended within $slowest ms; the dead one was named $named times; $SECONDS s"
-if [[ $((named_openmpi * 10)) -lt $((killed_openmpi * 7)) ]]; then
-  echo "of $killed_openmpi ranks that were killed under Open MPI, quantrain named only $named_openmpi"
-  failures=$((failures + 1))
-fi
+echo "$killed ranks killed in $runs runs: $equal runs equal; all ranks ended within $slowest ms; $SECONDS s"
+if [[ $hanging -gt 0 ]]; then echo "$hanging launchers did not end after all ranks had"; fi
+# Before ranks are connected, and once they take leave, only the launcher knows who died.
+for mpi in $mpis; do
+  for at in before training after; do
+    n=${kills_of[$mpi $at]:-0} us=${by_quantrain[$mpi $at]:-0}
+    echo "$mpi, killed $at: $n, named by quantrain $us, by the launcher ${by_launcher[$mpi $at]:-0}"
+    if [[ $mpi == openmpi && $at == training && ($n -eq 0 || $((us * 10)) -lt $((n * 9))) ]]; then
+      echo "quantrain must name at least 9 of 10 that are killed in training under Open MPI"
+      failures=$((failures + 1))
+    fi
+  done
+done
 [[ $failures -eq 0 ]]
