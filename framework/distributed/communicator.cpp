@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <thread>
 #include <utility>
 
 #include "framework/core/file.hpp"
 #include "framework/core/hash.hpp"
 #include "framework/core/text_stream.hpp"
+#include "framework/distributed/bytes.hpp"
 
 namespace quantrain {
 namespace {
@@ -29,22 +29,12 @@ std::span<const uint8_t> bytes_of(std::string_view text) {
 
 std::string text_of(std::span<const uint8_t> bytes) { return {bytes.begin(), bytes.end()}; }
 
-/// Names and texts one after the other, each ended by a zero.
-std::string joined(const std::vector<Fact>& facts) {
-  std::string text;
-  for (const auto& [name, value] : facts) text += name + '\0' + value + '\0';
-  return text;
-}
-
-std::vector<Fact> facts_from(const std::string& text) {
-  std::vector<std::string> words;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = text.find('\0', begin);
-    words.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
+std::vector<Fact> facts_from(std::span<const uint8_t> bytes) {
   std::vector<Fact> facts;
-  for (size_t i = 0; i + 1 < words.size(); i += 2) facts.emplace_back(words[i], words[i + 1]);
+  for (ByteReader reader(bytes); !reader.at_end();) {
+    std::string name = reader.text();
+    facts.emplace_back(std::move(name), reader.text());
+  }
   return facts;
 }
 
@@ -139,10 +129,15 @@ void Communicator::fail(const std::string& text) noexcept {
 }
 
 void check_agreement(Communicator& ranks, std::string_view where, const std::vector<Fact>& facts) {
-  const std::vector<Communicator::Bytes> all = ranks.all_gather(bytes_of(joined(facts)));
-  const std::vector<Fact> first = facts_from(text_of(all[0]));
+  Communicator::Bytes own;
+  for (const auto& [name, value] : facts) {
+    append_text(own, name);
+    append_text(own, value);
+  }
+  const std::vector<Communicator::Bytes> all = ranks.all_gather(own);
+  const std::vector<Fact> first = facts_from(all[0]);
   for (size_t r = 1; r < all.size(); ++r) {
-    const std::string differs = difference_of(first, facts_from(text_of(all[r])));
+    const std::string differs = difference_of(first, facts_from(all[r]));
     if (differs.empty()) continue;
     throw DistributedError(where,
                            ranks.name(static_cast<int64_t>(r)),

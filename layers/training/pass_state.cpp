@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "framework/core/error.hpp"
+#include "framework/distributed/bytes.hpp"
+#include "layers/training/share_state.hpp"
 
 namespace quantrain {
 namespace {
@@ -13,42 +15,6 @@ constexpr const char* kShards = "shards";
 bool has_changed(const NamedState& a, const NamedState& b) {
   const std::span<const uint8_t> bytes = a.bytes();
   return std::memcmp(bytes.data(), b.bytes().data(), bytes.size()) != 0;
-}
-
-void append_number(std::vector<uint8_t>& to, uint64_t number) {
-  const auto* const bytes = reinterpret_cast<const uint8_t*>(&number);
-  to.insert(to.end(), bytes, bytes + sizeof number);
-}
-
-/// Reads what changes() wrote.
-class ChangesReader {
- public:
-  explicit ChangesReader(std::span<const uint8_t> bytes) : left_(bytes) {}
-  bool at_end() const { return left_.empty(); }
-  uint64_t number() {
-    uint64_t number = 0;
-    copy(&number, sizeof number);
-    return number;
-  }
-  void copy(void* to, size_t n) {
-    if (n > left_.size()) throw DataError(kShards, "the state of a shard ends early");
-    std::memcpy(to, left_.data(), n);
-    left_ = left_.subspan(n);
-  }
-
- private:
-  std::span<const uint8_t> left_;
-};
-
-void read_values(NamedState& entry, ChangesReader& reader) {
-  if (entry.holds_integers()) {
-    std::vector<int64_t> values(entry.integers.values().size());
-    reader.copy(values.data(), values.size() * sizeof(int64_t));
-    entry.integers.set(values);
-  } else {
-    const auto n = static_cast<size_t>(entry.tensor.elements());
-    reader.copy(entry.tensor.mutable_data(), n * sizeof(float));
-  }
 }
 
 }  // namespace
@@ -87,10 +53,9 @@ std::vector<uint8_t> PassState::changes() const {
     for (size_t i = 0; i < parts_[p].own.size(); ++i) {
       const NamedState& entry = parts_[p].own[i];
       if (!has_changed(entry, parts_[p].before[i])) continue;
-      append_number(bytes, p);
-      append_number(bytes, i);
-      const std::span<const uint8_t> values = entry.bytes();
-      bytes.insert(bytes.end(), values.begin(), values.end());
+      append_value(bytes, uint64_t{p});
+      append_value(bytes, uint64_t{i});
+      append_values(bytes, entry);
     }
   }
   return bytes;
@@ -105,11 +70,11 @@ void PassState::join(const std::vector<std::vector<uint8_t>>& changes,
     shards[p].after.resize(changes.size());
   }
   for (size_t shard = 0; shard < changes.size(); ++shard) {
-    for (ChangesReader reader(changes[shard]); !reader.at_end();) {
-      const uint64_t p = reader.number();
-      const uint64_t i = reader.number();
+    for (ByteReader reader(changes[shard]); !reader.at_end();) {
+      const auto p = reader.value<uint64_t>();
+      const auto i = reader.value<uint64_t>();
       if (p >= parts_.size() || i >= parts_[p].own.size())
-        throw DataError(kShards, "a shard changed state that this network does not have");
+        throw DistributedError(kShards, "a rank sent another network's state");
       std::vector<NamedState>& after = shards[p].after[shard];
       if (after.empty()) {
         for (const NamedState& entry : parts_[p].before) after.push_back(entry.copy());

@@ -27,7 +27,7 @@ class PassState {
   std::vector<uint8_t> changes() const;
   /// Sets the state to what the shards of the batch left. changes: of each shard, in their order;
   /// samples: how many each had.
-  /// Throws: DataError if the bytes do not fit the network; what Module::join_shards() throws.
+  /// Throws: DistributedError if the bytes do not fit the network; what Module::join_shards() throws.
   /// Then the state is that from before the batch.
   void join(const std::vector<std::vector<uint8_t>>& changes, std::span<const int64_t> samples);
 

@@ -1,17 +1,29 @@
 #include "layers/training/share_state.hpp"
 
-#include <cstring>
 #include <string>
 
 namespace quantrain {
 
+void append_values(Communicator::Bytes& to, const NamedState& entry) {
+  const std::span<const uint8_t> values = entry.bytes();
+  append_bytes(to, values.data(), values.size());
+}
+
+void read_values(NamedState& entry, ByteReader& from) {
+  const size_t size = entry.bytes().size();
+  if (entry.holds_integers()) {
+    std::vector<int64_t> values(size / sizeof(int64_t));
+    from.copy(values.data(), size);
+    entry.integers.set(values);
+  } else if (size > 0) {
+    from.copy(entry.tensor.mutable_data(), size);
+  }
+}
+
 void share_state(Communicator& ranks, std::vector<NamedState> state) {
   Communicator::Bytes bytes;
   if (ranks.is_first()) {
-    for (const NamedState& entry : state) {
-      const std::span<const uint8_t> values = entry.bytes();
-      bytes.insert(bytes.end(), values.begin(), values.end());
-    }
+    for (const NamedState& entry : state) append_values(bytes, entry);
   }
   bytes = ranks.broadcast(bytes);
   size_t expected = 0;
@@ -23,35 +35,21 @@ void share_state(Communicator& ranks, std::vector<NamedState> state) {
                            " bytes, this rank's ",
                            expected,
                            ": start all ranks with the same program, data, options and seed");
-  const uint8_t* from = bytes.data();
-  for (NamedState& entry : state) {
-    const size_t size = entry.bytes().size();
-    if (entry.holds_integers()) {
-      std::vector<int64_t> values(size / sizeof(int64_t));
-      std::memcpy(values.data(), from, size);
-      entry.integers.set(values);
-    } else if (size > 0) {
-      std::memcpy(entry.tensor.mutable_data(), from, size);
-    }
-    from += size;
-  }
+  ByteReader reader(bytes);
+  for (NamedState& entry : state) read_values(entry, reader);
 }
 
 void share_metrics(Communicator& ranks, Metrics& metrics) {
-  std::string text;
+  Communicator::Bytes bytes;
   for (const auto& [name, value] : metrics) {
-    text += name + '\0';
-    text.append(reinterpret_cast<const char*>(&value), sizeof value);
+    append_text(bytes, name);
+    append_value(bytes, value);
   }
-  text = ranks.broadcast(text);
+  bytes = ranks.broadcast(bytes);
   metrics.clear();
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = text.find('\0', at);
-    const std::string name = text.substr(at, end - at);
-    double value = 0.0;
-    std::memcpy(&value, text.data() + end + 1, sizeof value);
-    metrics[name] = value;
-    at = end + 1 + sizeof value;
+  for (ByteReader reader(bytes); !reader.at_end();) {
+    const std::string name = reader.text();
+    metrics[name] = reader.value<double>();
   }
 }
 

@@ -364,4 +364,20 @@ TEST_CASE("a parameter that a pass changes by itself is refused", "[layers][dist
                     test::ContainsSubstring("changed \"scale\" by itself"));
 }
 
+TEST_CASE("the state of a shard of another network is refused", "[layers][distributed]") {
+  Sharded training;
+  PassState pass(training.net);
+  pass.keep();
+  training.net.find("1").named_buffers()[0].tensor.mutable_data()[0] = 9.0f;
+  const std::vector<uint8_t> changes = pass.changes();
+  REQUIRE(changes.size() == 2 * sizeof(uint64_t) + 4 * sizeof(float));
+  const auto join = [&](std::vector<uint8_t> bytes) { pass.join({std::move(bytes)}, {{16}}); };
+  CHECK_THROWS_AS(join({changes.begin(), changes.end() - 1}), DistributedError);
+  for (const size_t number : {0, 8}) {  // of the layer, and of the buffer
+    std::vector<uint8_t> other = changes;
+    other[number] = 9;
+    CHECK_THROWS_WITH(join(other), test::ContainsSubstring("another network's state"));
+  }
+}
+
 }  // namespace quantrain
