@@ -2,10 +2,12 @@
 // with quantization (BITS, 8 if not given), on the ranks that a launcher of MPI has started.
 // Without a launcher, in this process alone. Checkpoints go into FOLDER, from which a run resumes,
 // and FOLDER/model.bin gets the trained network. what: "kill", "throw", "leave" (by an exception
-// where the others wait for its gradients) or "seed", which rank RANK does after step STEP of the
-// float training; "seed" and "isa" take another seed and other kernels from the start.
+// where the others wait for its gradients) or "cut" (receives less than the others send), which
+// rank RANK does after step STEP of the float training; "seed" and "isa" take another seed and
+// other kernels from the start.
 #include <signal.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <iostream>
 #include <string>
@@ -51,6 +53,19 @@ struct Fault {
   int64_t step = 0;
 };
 
+/// Sends each rank 100 bytes, and receives `received` from each.
+void send_too_much(Communicator& ranks, int64_t received) {
+  const auto size = static_cast<size_t>(ranks.size());
+  ranks.barrier();
+  ranks.expect_exchanges();
+  const auto exchange = ranks.start_exchange(0,
+                                             Communicator::Bytes(100),
+                                             std::vector<Communicator::Slice>(size, {0, 100}),
+                                             std::vector<int64_t>(size, received));
+  while (!exchange->test()) Communicator::rest(std::chrono::steady_clock::now());
+  ranks.end_exchanges();
+}
+
 void train(const std::string& folder, int bits, const Fault& fault, Communicator* ranks) {
   const bool is_first = ranks == nullptr || ranks->is_first();
   const bool fails = ranks != nullptr && ranks->rank() == fault.rank;
@@ -78,7 +93,9 @@ void train(const std::string& folder, int bits, const Fault& fault, Communicator
                      .checkpoints = {.folder = folder + "/float", .every = 2, .resume = true},
                      .label = "float"};
   options.after_step = [&](int64_t step, float) {
-    if (!fails || step != fault.step) return;
+    if (step != fault.step) return;
+    if (fault.what == "cut" && ranks != nullptr) send_too_much(*ranks, fails ? 1 : 100);
+    if (!fails) return;
     if (fault.what == "kill") ::raise(SIGKILL);
     if (fault.what == "leave") ranks->expect_exchanges();
     if (fault.what == "throw" || fault.what == "leave")

@@ -17,8 +17,10 @@
 #include <list>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <thread>
 
+#include "framework/distributed/bytes.hpp"
 #include "framework/distributed/mpi/lifeline.hpp"
 
 namespace quantrain {
@@ -50,11 +52,6 @@ struct First {
   std::array<uint8_t, 248> bytes{};
 };
 
-void append(Communicator::Bytes& to, const void* from, size_t n) {
-  const auto* const bytes = static_cast<const uint8_t*>(from);
-  to.insert(to.end(), bytes, bytes + n);
-}
-
 /// Where bytes [begin, begin + chunk) of each rank's are in one buffer.
 struct Layout {
   std::vector<int> counts;
@@ -70,7 +67,7 @@ struct Layout {
   }
   void take(const Communicator::Bytes& buffer, std::vector<Communicator::Bytes>& all) const {
     for (size_t r = 0; r < all.size(); ++r)
-      append(all[r], buffer.data() + places[r], static_cast<size_t>(counts[r]));
+      append_bytes(all[r], buffer.data() + places[r], static_cast<size_t>(counts[r]));
   }
 };
 
@@ -158,9 +155,14 @@ MpiRanks::MpiRanks() : state_(std::make_unique<State>()) {
   const std::string own = "rank " + std::to_string(s.rank) + " (process " +
                           std::to_string(::getpid()) + " on " + Lifeline::host_name() + ")";
   s.names.assign(static_cast<size_t>(s.size), "");
-  std::vector<Bytes> names = gather_bytes(Bytes(own.begin(), own.end()));
-  for (size_t r = 0; r < names.size(); ++r) s.names[r].assign(names[r].begin(), names[r].end());
-  if (s.size > 1) connect();
+  try {
+    std::vector<Bytes> names = gather_bytes(Bytes(own.begin(), own.end()));
+    for (size_t r = 0; r < names.size(); ++r) s.names[r].assign(names[r].begin(), names[r].end());
+    if (s.size > 1) connect();
+  } catch (...) {
+    static_cast<void>(state_.release());  // MPI may still write to its buffers
+    throw;
+  }
 }
 
 void MpiRanks::connect() {
@@ -171,30 +173,20 @@ void MpiRanks::connect() {
   Bytes sent;
   if (s.rank == 0) {
     address = s.lifeline->listen();
-    append(sent, &address.port, sizeof address.port);
-    append(sent, &address.token, sizeof address.token);
-    append(sent, address.host.c_str(), address.host.size() + 1);
-    for (const std::string& number : address.addresses)
-      append(sent, number.c_str(), number.size() + 1);
+    append_value(sent, address.port);
+    append_value(sent, address.token);
+    append_text(sent, address.host);
+    for (const std::string& number : address.addresses) append_text(sent, number);
   }
   const Bytes all = std::move(gather_bytes(std::move(sent))[0]);
   if (s.rank == 0) {
     s.lifeline->accept();
   } else {
-    std::copy_n(all.data(), sizeof address.port, reinterpret_cast<uint8_t*>(&address.port));
-    std::copy_n(all.data() + sizeof address.port,
-                sizeof address.token,
-                reinterpret_cast<uint8_t*>(&address.token));
-    std::vector<std::string> words(1);
-    for (size_t i = sizeof address.port + sizeof address.token; i < all.size(); ++i) {
-      if (all[i] == 0) {
-        words.emplace_back();
-      } else {
-        words.back() += static_cast<char>(all[i]);
-      }
-    }
-    address.host = words[0];
-    address.addresses.assign(words.begin() + 1, words.end() - 1);
+    ByteReader from(all);
+    address.port = from.value<uint16_t>();
+    address.token = from.value<uint64_t>();
+    address.host = from.text();
+    while (!from.at_end()) address.addresses.push_back(from.text());
     s.lifeline->connect(address);
   }
   // A connection counts if both sides have it: rank 0 may have stopped waiting for a slow one.
@@ -254,11 +246,26 @@ void MpiRanks::remember(const std::string& line) {
 
 namespace {
 
+/// What went wrong, if MPI_Testall() returned this code: that of the first request that failed.
+int code_of(int code, const std::vector<MPI_Status>& statuses) {
+  int kind = MPI_SUCCESS;
+  MPI_Error_class(code, &kind);
+  if (kind != MPI_ERR_IN_STATUS) return code;
+  const auto failed = std::find_if(statuses.begin(), statuses.end(), [](const MPI_Status& status) {
+    return status.MPI_ERROR != MPI_SUCCESS && status.MPI_ERROR != MPI_ERR_PENDING;
+  });
+  return failed == statuses.end() ? code : failed->MPI_ERROR;
+}
+
 /// Whether all requests have ended. Nothing if one failed, or a rank died; code: MPI's.
-std::optional<bool> ended(int n, MPI_Request* requests, const Lifeline* lifeline, int& code) {
+std::optional<bool> ended(std::span<MPI_Request> requests, const Lifeline* lifeline, int& code) {
   int done = 0;
-  code = MPI_Testall(n, requests, &done, MPI_STATUSES_IGNORE);
-  if (code != MPI_SUCCESS) return std::nullopt;
+  std::vector<MPI_Status> statuses(requests.size());
+  code = MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, statuses.data());
+  if (code != MPI_SUCCESS) {
+    code = code_of(code, statuses);
+    return std::nullopt;
+  }
   if (done != 0) return true;
   code = MPI_ERR_OTHER;
   if (lifeline != nullptr && lifeline->dead() >= 0) return std::nullopt;
@@ -267,10 +274,12 @@ std::optional<bool> ended(int n, MPI_Request* requests, const Lifeline* lifeline
 
 }  // namespace
 
-void MpiRanks::finish(void* request) {
-  const auto start = std::chrono::steady_clock::now();
-  for (int code = MPI_SUCCESS;;) {
-    const auto done = ended(1, static_cast<MPI_Request*>(request), state_->lifeline.get(), code);
+/// Waits for the request of a call that returned this code.
+void MpiRanks::finish(int code, void* request) {
+  if (code != MPI_SUCCESS) lose(code);
+  for (const auto start = std::chrono::steady_clock::now();;) {
+    const auto done =
+        ended(std::span(static_cast<MPI_Request*>(request), 1), state_->lifeline.get(), code);
     if (!done) lose(code);
     if (*done) return;
     rest(start);
@@ -284,6 +293,7 @@ void MpiRanks::lose(int code) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   const int64_t dead = s.lifeline ? s.lifeline->dead() : -1;
   s.noticed = true;
+  if (dead < 0) abandon();  // the others wait for what this rank does not send
   give_up(dead >= 0 ? name(dead) + " died" : "MPI: " + error_text(code));
 }
 
@@ -306,14 +316,20 @@ std::vector<Communicator::Bytes> MpiRanks::gather_bytes(Bytes own) {
   std::copy_n(b.out.begin(), std::min(kFirst, b.own.size), b.own.bytes.begin());
   b.firsts.assign(ranks, {});
   MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(MPI_Iallgather(
-      &b.own, sizeof(First), MPI_BYTE, b.firsts.data(), sizeof(First), MPI_BYTE, s.comm, &request));
-  finish(&request);
+  finish(MPI_Iallgather(&b.own,
+                        sizeof(First),
+                        MPI_BYTE,
+                        b.firsts.data(),
+                        sizeof(First),
+                        MPI_BYTE,
+                        s.comm,
+                        &request),
+         &request);
   std::vector<Bytes> all(ranks);
   std::vector<int64_t> left;  // after the first bytes
   for (size_t r = 0; r < ranks; ++r) {
     const First& first = b.firsts[r];
-    append(all[r], first.bytes.data(), static_cast<size_t>(std::min(kFirst, first.size)));
+    append_bytes(all[r], first.bytes.data(), static_cast<size_t>(std::min(kFirst, first.size)));
     left.push_back(std::max<int64_t>(first.size - kFirst, 0));
   }
   const int64_t most = *std::max_element(left.begin(), left.end());
@@ -321,16 +337,16 @@ std::vector<Communicator::Bytes> MpiRanks::gather_bytes(Bytes own) {
   for (int64_t begin = 0; begin < most; begin += chunk) {
     b.layout.emplace(left, begin, chunk);
     b.in.assign(static_cast<size_t>(b.layout->total), 0);
-    check_mpi(MPI_Iallgatherv(b.out.data() + std::min(kFirst + begin, b.own.size),
-                              b.layout->counts[static_cast<size_t>(s.rank)],
-                              MPI_BYTE,
-                              b.in.data(),
-                              b.layout->counts.data(),
-                              b.layout->places.data(),
-                              MPI_BYTE,
-                              s.comm,
-                              &request));
-    finish(&request);
+    finish(MPI_Iallgatherv(b.out.data() + std::min(kFirst + begin, b.own.size),
+                           b.layout->counts[static_cast<size_t>(s.rank)],
+                           MPI_BYTE,
+                           b.in.data(),
+                           b.layout->counts.data(),
+                           b.layout->places.data(),
+                           MPI_BYTE,
+                           s.comm,
+                           &request),
+           &request);
     b.layout->take(b.in, all);
   }
   b = {};
@@ -377,10 +393,7 @@ class MpiRanks::Messages : public Exchange {
     if (done_) return true;
     State& s = *ranks_.state_;
     int code = MPI_SUCCESS;
-    const auto done = ended(static_cast<int>(flight_->requests.size()),
-                            flight_->requests.data(),
-                            s.lifeline.get(),
-                            code);
+    const auto done = ended(flight_->requests, s.lifeline.get(), code);
     if (!done) ranks_.lose(code);
     if (!*done) return false;
     s.flights.erase(at_);

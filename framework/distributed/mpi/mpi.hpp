@@ -44,7 +44,7 @@ class MpiRanks : public Communicator {
  private:
   struct State;
   class Messages;
-  void finish(void* request);  // an MPI_Request
+  void finish(int code, void* request);  // an MPI_Request
   [[noreturn]] void lose(int code);
   void connect();
 
