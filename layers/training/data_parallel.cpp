@@ -55,6 +55,15 @@ std::string description_of(const Module& layer) {
   return text.str();
 }
 
+/// factor * x, in memory of its own: users may hold x.
+Tensor product(const Tensor& x, float factor) {
+  Tensor y = Tensor::empty(x.shape());
+  const Floats from = x.floats();
+  float* const to = y.mutable_data();
+  for (int64_t i = 0; i < y.elements(); ++i) to[i] = factor * from[i];
+  return y;
+}
+
 /// How the slots of a prepared network are filled.
 std::string description_of(const Preparation* preparation, const Module& net) {
   if (preparation == nullptr) return "none";
@@ -154,8 +163,21 @@ Tensor DataParallel::forward(Batch& shard, const std::function<Tensor(Batch&)>& 
   return y;
 }
 
+std::string DataParallel::name_of(const Tensor& tensor) const {
+  const auto is_this = [&](const NamedState& entry) { return entry.tensor.same_as(tensor); };
+  for (const auto& all : {net_.named_parameters(), options_.also}) {
+    const auto found = std::find_if(all.begin(), all.end(), is_this);
+    if (found != all.end()) return found->name;
+  }
+  return "a parameter of the optimizer";
+}
+
 void DataParallel::backward(
     int64_t shard, Tensor y, float weight, ShardExchange& exchange, bool sends) {
+  // What the loss has set, or computed in a backward pass of its own.
+  for (Tensor& tensor : tensors_) {
+    if (tensor.grad().defined()) tensor.set_grad(product(tensor.grad(), weight));
+  }
   if (weight != 1.0f) y = mul(y, Tensor::full(y.shape(), weight));
   const auto add = [&](size_t t) {
     Tensor& tensor = tensors_[t];
@@ -164,7 +186,13 @@ void DataParallel::backward(
     if (!grad.defined() && least == nullptr) return;
     tensor.zero_grad();
     TensorAccess::set_least(tensor, nullptr);
-    exchange.add(shard, t, std::move(grad), least);
+    if (!exchange.add(shard, t, std::move(grad), least))
+      throw GraphError(
+          kParallel,
+          "\"",
+          name_of(tensor),
+          "\" got a gradient that the graph does not show, after the others were sent: "
+          "make it an input of the node that computes the gradient");
   };
   if (sends) {
     TensorAccess::backward(y, [&](Tensor& leaf) {
@@ -174,7 +202,7 @@ void DataParallel::backward(
   } else {
     y.backward();
   }
-  // Also what y does not depend on, but the loss has set or computed in a backward pass of its own.
+  // Also what y does not depend on.
   for (size_t t = 0; t < tensors_.size(); ++t) add(t);
   exchange.end_shard(shard);
 }

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -82,7 +83,8 @@ class ShardedEpoch {
 ///     optimizer.step();
 ///   }
 /// How a shard is joined, if it has n of the batch's N samples:
-///   loss, gradients  sum of n / N times that of the shard, in a binary tree over the shards
+///   loss, gradients  sum of n / N times that of the shard, in a binary tree over the shards; also
+///                    of gradients that the loss sets, or computes in a backward pass of its own
 ///   running statistics, ranges, counts   Module::join_shards()
 /// So if the loss is a mean over samples, so is the joined one. Each rank computes its shards, and
 /// all ranks get the joined values. While a rank's last shard is in its backward pass, gradients
@@ -100,8 +102,10 @@ class DataParallel {
   /// Adds share times the batch's gradients to those of the optimizer's and network's parameters
   /// and of options.also. Updates the network's running statistics and ranges. Returns the loss.
   /// Throws: ShapeError if loss does not return one number; GraphError if loss changes a parameter
-  /// or a tensor of options.also; what loss and Module::join_shards() throw; DistributedError if
-  /// another rank threw. On an error, gradients, statistics and ranges are those from before.
+  /// or a tensor of options.also, or, with several ranks, if a node's backward() adds to the
+  /// gradient of a tensor that is not its input after that gradient was sent; what loss and
+  /// Module::join_shards() throw; DistributedError if another rank threw. On an error, gradients,
+  /// statistics and ranges are those from before.
   float backward(ShardedBatch& batch,
                  const std::function<Tensor(Batch&)>& loss,
                  float share = 1.0f);
@@ -118,8 +122,10 @@ class DataParallel {
  private:
   /// The loss of a shard.
   Tensor forward(Batch& shard, const std::function<Tensor(Batch&)>& loss);
-  /// Computes the gradients of weight times the loss y.
+  /// Computes the gradients of weight times the loss y, and multiplies those that the loss has set.
+  /// sends: they are sent as soon as they are complete.
   void backward(int64_t shard, Tensor y, float weight, ShardExchange& exchange, bool sends);
+  std::string name_of(const Tensor& tensor) const;
   /// Takes the gradients and domains from the tensors.
   ShardPart take();
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "framework/core/error.hpp"
+#include "framework/distributed/bytes.hpp"
 #include "framework/kernels/float/elementwise.hpp"
 
 namespace quantrain {
@@ -32,38 +33,6 @@ TensorAccess::Least larger_least(const TensorAccess::Least& a, const TensorAcces
   for (size_t i = 0; i < both->size(); ++i) (*both)[i] = std::max((*a)[i], (*b)[i]);
   return both;
 }
-
-void append_bytes(Bytes& to, const void* from, size_t n) {
-  const auto* const bytes = static_cast<const uint8_t*>(from);
-  to.insert(to.end(), bytes, bytes + n);
-}
-
-template <class T>
-void append_value(Bytes& to, const T& value) {
-  append_bytes(to, &value, sizeof value);
-}
-
-/// Reads what append_bytes() wrote.
-class Reader {
- public:
-  explicit Reader(std::span<const uint8_t> bytes) : left_(bytes) {}
-  bool at_end() const { return left_.empty(); }
-  std::span<const uint8_t> bytes(uint64_t n) {
-    if (left_.size() < n) throw DistributedError(kShards, "a rank sent too few bytes");
-    const auto taken = left_.first(n);
-    left_ = left_.subspan(n);
-    return taken;
-  }
-  template <class T>
-  T value() {
-    T value;
-    std::memcpy(&value, bytes(sizeof value).data(), sizeof value);
-    return value;
-  }
-
- private:
-  std::span<const uint8_t> left_;
-};
 
 /// Calls use(t, from, n) for each tensor t that has elements in [begin, end): n elements, which
 /// begin at `from`. Tensor t has the elements [begins[t], begins[t + 1]).
@@ -147,7 +116,8 @@ ShardExchange::ShardExchange(const std::vector<Tensor>& tensors,
       ranks_(ranks),
       losses_(count, sum_of_losses),
       least_(tensors.size()),
-      sent_(tensors.size()) {
+      sent_(tensors.size()),
+      added_(tensors.size()) {
   const auto join = [](Grads left, const Grads& right) {
     return quantrain::sum_of(std::move(left), right);
   };
@@ -170,7 +140,7 @@ void ShardExchange::tell() {
   Bytes own;
   for (const auto& [node, loss] : losses_.nodes()) append_value(own, loss);
   for (size_t t = 0; t < tensors_.size(); ++t) {
-    if (tensors_[t].requires_grad()) sent_[t] = 1;
+    if (tensors_[t].requires_grad() || tensors_[t].grad().defined()) sent_[t] = 1;
   }
   append_bytes(own, sent_.data(), sent_.size());
   for (const Bytes& changes : changes_) {
@@ -183,7 +153,7 @@ void ShardExchange::tell() {
   losses_ = ShardTree<double>(count_, sum_of_losses);
   for (int64_t r = 0; r < ranks_->size(); ++r) {
     const Sharding::Interval shards = sharding_.of_rank(count_, r);
-    Reader from(all[static_cast<size_t>(r)]);
+    ByteReader from(all[static_cast<size_t>(r)]);
     nodes_.push_back(nodes_of(shards, count_));
     for (const ShardNode& node : nodes_.back()) losses_.add(node, from.value<double>());
     for (uint8_t& sent : sent_) sent |= from.value<uint8_t>();
@@ -195,17 +165,20 @@ void ShardExchange::tell() {
   told_ = true;
 }
 
-void ShardExchange::add(int64_t shard, size_t t, Tensor grad, const TensorAccess::Least& least) {
+bool ShardExchange::add(int64_t shard, size_t t, Tensor grad, const TensorAccess::Least& least) {
+  if (added_[t] != 0 || (told_ && grad.defined() && sent_[t] == 0)) return false;
+  added_[t] = 1;
   const auto& [number, position] = plan_.of(t);
   Bucket& bucket = buckets_[number];
   if (grad.defined() && !told_) sent_[t] = 1;
   least_[t] = larger_least(least_[t], least);
   bucket.running[position] = std::move(grad);
   if (--bucket.lacking == 0) close(shard, number);
-  if (!told_) return;
+  if (!told_) return true;
   // One test lets MPI work on all messages, so the first that has not ended is enough.
   for (size_t b = 0; b < buckets_.size() && go_on(b); ++b) {
   }
+  return true;
 }
 
 void ShardExchange::end_shard(int64_t shard) {
@@ -213,6 +186,7 @@ void ShardExchange::end_shard(int64_t shard) {
     if (buckets_[b].lacking > 0) close(shard, b);
     buckets_[b].lacking = buckets_[b].running.size();
   }
+  std::fill(added_.begin(), added_.end(), uint8_t{0});
 }
 
 void ShardExchange::close(int64_t shard, size_t b) {
@@ -295,7 +269,7 @@ void ShardExchange::join_slices(size_t b) {
   });
   for (int64_t r = 0; r < ranks_->size(); ++r) {
     const std::vector<ShardNode>& nodes = nodes_[static_cast<size_t>(r)];
-    Reader from(bucket.exchange->from(r));
+    ByteReader from(bucket.exchange->from(r));
     const std::span<const uint8_t> elements = from.bytes(nodes.size() * width * sizeof(float));
     for (size_t i = 0; i < nodes.size(); ++i) {
       const std::span<const uint8_t> has = from.bytes(bucket.has.size());
@@ -361,7 +335,7 @@ void ShardExchange::share_least() {
     append_bytes(own, least_[t]->data(), least_[t]->size() * sizeof(float));
   }
   for (const Bytes& bytes : ranks_->all_gather(own)) {
-    for (Reader from(bytes); !from.at_end();) {
+    for (ByteReader from(bytes); !from.at_end();) {
       const auto t = from.value<uint64_t>();
       std::vector<float> least;
       for (auto left = from.value<uint64_t>(); left > 0; --left)

@@ -64,9 +64,11 @@ class ShardExchange {
   /// last shard of this rank, waits for all ranks to come as far.
   /// Throws: as Communicator::all_gather().
   void add_pass(int64_t shard, double loss, Bytes changes);
-  /// Adds the gradient and the domain of tensor t, once for a shard.
+  /// Adds the gradient and the domain of tensor t, once for a shard. Returns false, and adds
+  /// nothing, if the other ranks can no longer get it: it comes for the second time, or tensor t
+  /// had neither a gradient nor requires_grad() in any shard when the last add_pass() was called.
   /// Throws: DistributedError if a rank died.
-  void add(int64_t shard, size_t t, Tensor grad, const TensorAccess::Least& least);
+  [[nodiscard]] bool add(int64_t shard, size_t t, Tensor grad, const TensorAccess::Least& least);
   /// There are no other gradients of this shard.
   void end_shard(int64_t shard);
   /// Throws: as Communicator::all_gather().
@@ -110,7 +112,8 @@ class ShardExchange {
   ShardTree<double> losses_;
   std::vector<Bytes> changes_;
   std::vector<TensorAccess::Least> least_;
-  std::vector<uint8_t> sent_;  // tensors whose gradients are sent
+  std::vector<uint8_t> sent_;   // tensors whose gradients are sent
+  std::vector<uint8_t> added_;  // tensors that add() got in this shard
   std::vector<Bucket> buckets_;
   std::vector<std::vector<ShardNode>> nodes_;  // that each rank has joined itself
   bool told_ = false;                          // the ranks wait for each other's gradients

@@ -124,71 +124,159 @@ TEST_CASE("a rank sends about twice the gradients", "[layers][distributed]") {
   }
 }
 
-TEST_CASE("a gradient that only some shards have is joined", "[layers][distributed]") {
-  std::map<int64_t, std::vector<float>> grads;
-  for (const int64_t size : {1, 2, 3, 4}) {
-    std::mutex mutex;
-    const auto errors = ThreadRanks(size).run([&](Communicator& ranks) {
-      Generator generator(3);
-      Sequential net{
-          Linear{3, 2, {}, generator}, Linear{3, 2, {}, generator}, Linear{3, 1, {}, generator}};
-      Adam optimizer(net.parameters());
-      DataLoader loader(some_rows(8), {.batch = 8});
-      DataParallel parallel(net, optimizer, {.shards = 4, .ranks = &ranks});
-      const ShardedEpoch epoch = parallel.epoch(loader, 0);
-      ShardedBatch batch = *epoch.begin();
-      parallel.backward(batch, [&](Batch& shard) {
-        const std::string part = ShardScope::current() == 2 ? "1" : "0";
-        return mean(net.find(part)(shard.input));
-      });
-      const std::lock_guard lock(mutex);
-      std::vector<float>& all = grads[size];
-      all.clear();
-      for (const Tensor& parameter : net.parameters()) {
-        all.push_back(parameter.grad().defined() ? 1.0f : 0.0f);
-        if (!parameter.grad().defined()) continue;
-        for (const float g : test::values(parameter.grad())) all.push_back(g);
-      }
-    });
-    CHECK(errors == none(size));
-    CHECK(grads[size] == grads[1]);
+namespace {
+
+using Loss = std::function<Tensor(Sequential& net, Batch& shard)>;
+
+/// y = x. Its backward pass calls a function.
+class CallingNode : public Node {
+ public:
+  explicit CallingNode(std::function<void()> call) : call_(std::move(call)) {}
+  std::string_view type() const override { return "calling"; }
+  std::vector<Tensor> backward(Tensor grad_y) override {
+    call_();
+    return {std::move(grad_y)};
   }
-  // Two layers have gradients, the third has none: weight, bias and whether there is one.
-  CHECK(grads[1].size() == 2 * (1 + 6 + 1 + 2) + 2);
+
+ private:
+  std::function<void()> call_;
+};
+
+/// Of each parameter, in their order.
+struct Gradients {
+  std::vector<std::vector<float>> values;  // empty where there is none
+  std::vector<int64_t> sent;               // bytes that each rank sent
+  std::vector<std::string> errors;         // of each rank
+};
+
+/// The gradients of two layers after one batch of 8 samples in 4 shards. Each layer has 3 inputs;
+/// with 8192 outputs, its gradients are sent without those of the other.
+Gradients gradients(int64_t size, int64_t outputs, const Loss& loss) {
+  Gradients all;
+  all.sent.resize(static_cast<size_t>(size));
+  std::mutex mutex;
+  all.errors = ThreadRanks(size).run([&](Communicator& ranks) {
+    Generator generator(3);
+    Sequential net{Linear{3, outputs, {}, generator}, Linear{3, outputs, {}, generator}};
+    Adam optimizer(net.parameters());
+    DataLoader loader(some_rows(8), {.batch = 8});
+    DataParallel parallel(net, optimizer, {.shards = 4, .ranks = &ranks});
+    const ShardedEpoch epoch = parallel.epoch(loader, 0);
+    ShardedBatch batch = *epoch.begin();
+    parallel.backward(batch, [&](Batch& shard) { return loss(net, shard); });
+    all.sent[static_cast<size_t>(ranks.rank())] = ranks.bytes_sent();
+    std::vector<std::vector<float>> own;
+    for (const Tensor& parameter : net.parameters())
+      own.push_back(parameter.grad().defined() ? test::values(parameter.grad())
+                                               : std::vector<float>());
+    const std::lock_guard lock(mutex);
+    all.values = std::move(own);
+  });
+  return all;
 }
 
-TEST_CASE("gradients that a loss computes by itself are joined", "[layers][distributed]") {
-  std::map<int64_t, std::vector<float>> grads;
-  for (const int64_t size : {1, 2, 3, 4}) {
-    std::mutex mutex;
-    const auto errors = ThreadRanks(size).run([&](Communicator& ranks) {
-      Generator generator(3);
-      Sequential net{Linear{3, 2, {}, generator}, Linear{3, 2, {}, generator}};
-      Adam optimizer(net.parameters());
-      DataLoader loader(some_rows(8), {.batch = 8});
-      DataParallel parallel(net, optimizer, {.shards = 4, .ranks = &ranks});
-      const ShardedEpoch epoch = parallel.epoch(loader, 0);
-      ShardedBatch batch = *epoch.begin();
-      parallel.backward(batch, [&](Batch& shard) {
-        // The shards 0 and 3 lie in different ranks, and their loss depends on layer 0 alone.
-        if (ShardScope::current() % 3 == 0) mean(net.find("1")(shard.input)).backward();
-        return mean(net.find(ShardScope::current() % 3 == 0 ? "0" : "1")(shard.input));
-      });
-      const std::lock_guard lock(mutex);
-      std::vector<float>& all = grads[size];
-      all.clear();
-      for (const Tensor& parameter : net.parameters()) {
-        for (const float g : test::values(parameter.grad())) all.push_back(g);
-      }
-    });
+/// The same, and checks that 2 to 5 ranks have it. Of 5 ranks, one has no shard.
+Gradients same_gradients(int64_t outputs, const Loss& loss) {
+  const Gradients alone = gradients(1, outputs, loss);
+  CHECK(alone.errors == none(1));
+  for (int64_t size = 2; size <= 5; ++size) {
     INFO(size << " ranks");
-    CHECK(errors == none(size));
-    CHECK(grads[size] == grads[1]);
+    const Gradients several = gradients(size, outputs, loss);
+    CHECK(several.errors == none(size));
+    CHECK((several.values == alone.values));  // too many to print
   }
-  // The bias of layer 1: half of each shard's mean, whole in shards that compute it by themselves,
-  // and a quarter, the shard's share, in the others.
-  REQUIRE(grads[1].size() == 2 * (6 + 2));
-  CHECK(grads[1].back() == 2 * 0.5f + 2 * 0.5f / 4);
+  return alone;
+}
+
+Tensor mean_of(Sequential& net, int64_t layer, const Tensor& x) {
+  return mean(net.find(std::to_string(layer))(x));
+}
+
+constexpr int64_t kWide = 8192;
+
+}  // namespace
+
+TEST_CASE("a gradient that only some shards have is joined", "[layers][distributed]") {
+  const Gradients some = same_gradients(GENERATE(2, kWide), [](Sequential& net, Batch& shard) {
+    return mean_of(net, ShardScope::current() == 2 ? 1 : 0, shard.input);
+  });
+  for (const std::vector<float>& values : some.values) CHECK_FALSE(values.empty());
+}
+
+TEST_CASE("a parameter that no shard uses has no gradient", "[layers][distributed]") {
+  const Gradients some = same_gradients(GENERATE(2, kWide), [](Sequential& net, Batch& shard) {
+    return mean_of(net, 0, shard.input);
+  });
+  REQUIRE(some.values.size() == 4);
+  CHECK_FALSE(some.values[0].empty());
+  CHECK(some.values[2].empty());
+  CHECK(some.values[3].empty());
+}
+
+TEST_CASE("a frozen layer's gradients are not sent", "[layers][distributed]") {
+  const Loss loss = [](Sequential& net, Batch& shard) {
+    for (Tensor parameter : net.find("1").parameters()) parameter.set_requires_grad(false);
+    return add(mean_of(net, 0, shard.input), mean_of(net, 1, shard.input));
+  };
+  const Gradients some = same_gradients(kWide, loss);
+  REQUIRE(some.values.size() == 4);
+  CHECK_FALSE(some.values[0].empty());
+  CHECK(some.values[2].empty());
+  // Two ranks send one layer's gradients: half to be joined, and half joined.
+  constexpr int64_t kLayer = 4 * 4 * kWide;
+  for (const int64_t bytes : gradients(2, kWide, loss).sent) CHECK(bytes < 3 * kLayer / 2);
+}
+
+TEST_CASE("a frozen layer whose gradient the loss sets gets it", "[layers][distributed]") {
+  const int64_t only = GENERATE(-1, 1, 3);  // a shard that sets it; -1: all
+  const Tensor ones = Tensor::full({kWide}, 1.0f);
+  const Gradients some = same_gradients(kWide, [&](Sequential& net, Batch& shard) {
+    Tensor bias = net.find("1").parameters()[1];
+    bias.set_requires_grad(false);
+    if (only < 0 || ShardScope::current() == only) bias.set_grad(ones);
+    return mean_of(net, 0, shard.input);
+  });
+  REQUIRE(some.values.size() == 4);
+  CHECK(some.values[2].empty());
+  CHECK((some.values[3] == std::vector<float>(kWide, only < 0 ? 1.0f : 0.25f)));
+  CHECK((test::values(ones) == std::vector<float>(kWide, 1.0f)));
+}
+
+TEST_CASE("gradients may be ready in another order in each rank", "[layers][distributed]") {
+  const Gradients some = same_gradients(kWide, [](Sequential& net, Batch& shard) {
+    const int64_t first = ShardScope::current() / 2 % 2;  // the backward pass ends with it
+    const Tensor a = mean_of(net, first, shard.input);
+    return add(a, mean_of(net, 1 - first, shard.input));
+  });
+  for (const std::vector<float>& values : some.values) CHECK_FALSE(values.empty());
+}
+
+TEST_CASE("gradients that a loss computes by itself are joined like all others",
+          "[layers][distributed]") {
+  const Gradients some = same_gradients(2, [](Sequential& net, Batch& shard) {
+    // The shards 0 and 3 lie in different ranks, and their loss depends on layer 0 alone.
+    const bool by_itself = ShardScope::current() % 3 == 0;
+    if (by_itself) mean_of(net, 1, shard.input).backward();
+    return mean_of(net, by_itself ? 0 : 1, shard.input);
+  });
+  REQUIRE(some.values.size() == 4);
+  // Of the mean of two outputs, over all shards of layer 1, and over two of four of layer 0.
+  CHECK(some.values[3] == std::vector<float>{0.5f, 0.5f});
+  CHECK(some.values[1] == std::vector<float>{0.25f, 0.25f});
+}
+
+TEST_CASE("a gradient that comes after it was sent is refused", "[layers][distributed]") {
+  const Loss loss = [](Sequential& net, Batch& shard) {
+    const Tensor x = Tensor::full({1}, 1.0f).set_requires_grad(true);
+    // Its backward pass comes last, because it is recorded first.
+    const Tensor y = record<CallingNode>(
+        x.detach(), {x}, [&net, input = shard.input] { mean_of(net, 1, input).backward(); });
+    return add(mean(y), mean_of(net, 1, shard.input));
+  };
+  CHECK(gradients(1, 2, loss).errors == none(1));
+  for (const std::string& error : gradients(2, 2, loss).errors)
+    CHECK(error.find("\"1.weight\" got a gradient that the graph does not show") !=
+          std::string::npos);
 }
 
 TEST_CASE("checkpoints of some ranks are resumed by any number", "[layers][distributed][fit]") {
@@ -340,20 +428,6 @@ TEST_CASE("a rank that leaves an exchange by an exception is dead for the others
 }
 
 namespace {
-
-/// y = x. Its backward pass calls a function.
-class CallingNode : public Node {
- public:
-  explicit CallingNode(std::function<void()> call) : call_(std::move(call)) {}
-  std::string_view type() const override { return "calling"; }
-  std::vector<Tensor> backward(Tensor grad_y) override {
-    call_();
-    return {std::move(grad_y)};
-  }
-
- private:
-  std::function<void()> call_;
-};
 
 /// Two layers of 128 x 128, whose gradients are joined one after the other. call runs in the
 /// backward pass, between the layers. Returns what the ranks threw.
