@@ -132,12 +132,11 @@ int64_t kept_bytes(const Program& program) {
       bytes += size_bytes(step.operation) + prepared_bytes(step.operation);
       continue;
     }
-    const kernels::Conv2dShape shape = weights_shape(step.operation);
-    bytes += kernels::ProductParams::bytes(shape, p->output.has_value());
+    const kernels::PackedWeightsS8 w = p->planned(weights_shape(step.operation));
+    bytes += kernels::ProductParams::bytes(w, p->output.has_value());
     if (p->output) bytes += 8 * std::ssize(p->output->m0);
     if (known.insert({p->bias.data(), 32, p->bias.size()}).second) bytes += 4 * p->bias.size();
-    if (panels.insert(panel_key(step.operation)).second)
-      bytes += kernels::PackedWeightsS8::bytes(shape, p->bits());
+    if (panels.insert(panel_key(step.operation)).second) bytes += w.bytes();
   }
   return bytes;
 }
@@ -167,10 +166,9 @@ void check_memory(const Program& program, int64_t limit, std::string_view where)
     int64_t scratch = scratch_bytes(step.operation, 1);
     if (const QuantizedProduct* const p = product(step.operation)) {
       // Steps share panels. While new ones are made, the weights are also plain bytes.
-      const kernels::Conv2dShape shape = weights_shape(step.operation);
-      prepared += kernels::ProductParams::bytes(shape, p->output.has_value());
-      if (shared.insert(panel_key(step.operation)).second)
-        prepared += kernels::PackedWeightsS8::bytes(shape, p->bits());
+      const kernels::PackedWeightsS8 w = p->planned(weights_shape(step.operation));
+      prepared += kernels::ProductParams::bytes(w, p->output.has_value());
+      if (shared.insert(panel_key(step.operation)).second) prepared += w.bytes();
       scratch = std::max(scratch, p->weight.size());
     } else {
       prepared += prepared_bytes(step.operation);

@@ -68,7 +68,7 @@ kernels::Conv2dShape weights_shape(const Operation& op) {
 PanelKey panel_key(const Operation& op) {
   const QuantizedProduct& p = *product(op);
   const kernels::Conv2dShape s = weights_shape(op);
-  const auto few = kernels::PackedWeightsS8::planned(s, p.bits()).layout().few;
+  const auto few = p.planned(s).layout().few;
   return {p.weight.id(), s.c, s.o, s.kh, s.kw, s.groups, p.is_binary(), few};
 }
 

@@ -38,9 +38,9 @@ struct QuantizedConv2d {
   int32_t output_zero_point() const { return product.output_zero_point(); }
   std::optional<CodeClamp> output_codes(const QParams&) const { return product.output_codes(); }
   kernels::Conv2dShape weights() const { return shape; }
-  int64_t prepared_bytes() const { return product.prepared_bytes(shape); }
+  int64_t prepared_bytes() const { return product.prepared_bytes(weights()); }
   int64_t scratch_bytes(int64_t n) const {
-    return kernels::conv2d_scratch(with_batch(shape, n), product.bits());
+    return kernels::conv2d_scratch(with_batch(shape, n), product.planned(weights()));
   }
   Channels output_channels(InputChannels inputs) const;
   /// Throws: ShapeError or QuantError naming `where` if a number is out of range.

@@ -40,7 +40,7 @@ struct QuantizedLinear {
   kernels::Conv2dShape weights() const { return {.n = rows, .c = inputs, .o = outputs}; }
   int64_t prepared_bytes() const { return product.prepared_bytes(weights()); }
   int64_t scratch_bytes(int64_t n) const {
-    return kernels::gemm_scratch(n * rows, outputs, inputs, product.bits());
+    return kernels::gemm_scratch(n * rows, product.planned(weights()));
   }
   Channels output_channels(InputChannels in) const;
   /// Throws: ShapeError or QuantError naming `where` if a number is out of range.

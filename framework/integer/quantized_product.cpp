@@ -36,7 +36,7 @@ std::string_view QuantizedProduct::kernel(std::string_view operation,
       {"gemm_u8s2_s32", "gemm_u8s2_u8", "conv2d_u8s2_s32", "conv2d_u8s2_u8"},
       {"gemm_u8s1_s32", "gemm_u8s1_u8", "conv2d_u8s1_s32", "conv2d_u8s1_u8"},
       {"gemm_u1s1_s32", "gemm_u1s1_u8", "conv2d_u1s1_s32", "conv2d_u1s1_u8"}};
-  const FewBits few = kernels::PackedWeightsS8::planned(shape, bits()).layout().few;
+  const FewBits few = planned(shape).layout().few;
   const int row = few == FewBits::kHalves     ? 1
                   : few == FewBits::kQuarters ? 2
                   : few == FewBits::kEighths  ? 3
@@ -46,8 +46,8 @@ std::string_view QuantizedProduct::kernel(std::string_view operation,
 }
 
 int64_t QuantizedProduct::prepared_bytes(const kernels::Conv2dShape& shape) const {
-  return kernels::PackedWeightsS8::bytes(shape, bits()) +
-         kernels::ProductParams::bytes(shape, output.has_value());
+  const kernels::PackedWeightsS8 w = planned(shape);
+  return w.bytes() + kernels::ProductParams::bytes(w, output.has_value());
 }
 namespace {
 

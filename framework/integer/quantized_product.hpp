@@ -48,6 +48,10 @@ struct QuantizedProduct {
   kernels::ProductBits bits() const {
     return {weight.bits(), is_binary(), true, weight.keep() == KeepWeights::kSmall};
   }
+  /// The layout of packed weights of this shape.
+  kernels::PackedWeightsS8 planned(const kernels::Conv2dShape& shape) const {
+    return kernels::PackedWeightsS8::planned(shape, bits());
+  }
   /// Name of the kernel for weights of this shape, for example "gemm_u8s8_u8". `operation` is
   /// "gemm" or "conv2d".
   std::string_view kernel(std::string_view operation, const kernels::Conv2dShape& shape) const;

@@ -152,18 +152,17 @@ struct RequantizeU8 {
   int32_t zero_point = 0;  ///< as a stored byte
   int32_t lo = 0;          ///< as a stored byte
   int32_t hi = 255;
-  /// 2^(shift - 33) + zero_point * 2^(shift - 32) for each channel, or null. Kernels add this to
-  /// the upper half of each product before the remaining shift, so that the shift rounds and its
-  /// result includes the zero point. fill_rounds() sets the array if the zero point lies in
-  /// [0, 255] and every shift lies in [33, 54] (real multipliers from 2^-24 to 1/4).
-  const int32_t* round = nullptr;
+  /// Whether the zero point lies in [0, 255] and every shift lies in [33, 54] (real multipliers
+  /// from 2^-24 to 1/4), see is_usual(). Then kernels use only the upper halves of products. Before
+  /// the remaining shift they add 2^(shift - 33) + zero_point * 2^(shift - 32), so that the shift
+  /// rounds and its result includes the zero point.
+  bool usual = false;
 
   /// The same parameters with `channel` as the first channel.
   QUANTRAIN_INLINE RequantizeU8 from(int64_t channel) const {
     RequantizeU8 r = *this;
     r.m0 = m0 == nullptr ? nullptr : m0 + channel;
     r.shift = shift == nullptr ? nullptr : shift + channel;
-    r.round = round == nullptr ? nullptr : round + channel;
     return r;
   }
 };
@@ -282,7 +281,7 @@ struct DotU8S8 {
   int64_t panel;  ///< bytes from a panel of w to the next one
   PanelLayout layout;
   const int32_t* start;     ///< padded to whole panels, like the arrays of requantize
-  RequantizeU8 requantize;  ///< used if y is not null; then its `round` must not be null
+  RequantizeU8 requantize;  ///< used if y is not null; then it must be `usual`
   int32_t* acc;             ///< exactly one of acc and y is null; rows are `stride` elements apart
   uint8_t* y;
   int64_t stride;

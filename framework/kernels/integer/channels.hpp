@@ -29,21 +29,13 @@ Buffer<int8_t> packed_signs(const Conv2dShape& s, const int8_t* w);
 inline constexpr int64_t kBlockProducts = int64_t{1} << 21;
 inline constexpr int64_t kOutputProducts = 32;
 
-/// The shift for a multiplier of 0. The result is the same for any shift; one in [33, 54] keeps
-/// fill_rounds() usable.
+/// The shift for a multiplier of 0. The result is the same for any shift; this one is_usual().
 inline constexpr int32_t kAnyShift = 40;
 
-/// Fills `round` and sets r.round to it if the zero point and all n shifts allow it. Otherwise
-/// r.round becomes null.
-inline void fill_rounds(int64_t n, RequantizeU8& r, int32_t* round) {
-  const bool usual =
-      r.zero_point >= 0 && r.zero_point <= 255 &&
-      std::all_of(r.shift, r.shift + n, [](int32_t s) { return s >= 33 && s <= 54; });
-  r.round = usual ? round : nullptr;
-  if (!usual) return;
-  for (int64_t i = 0; i < n; ++i) {
-    round[i] = (1 << (r.shift[i] - 33)) + (r.zero_point << (r.shift[i] - 32));
-  }
+/// RequantizeU8::usual for n channels.
+inline bool is_usual(int64_t n, const RequantizeU8& r) {
+  return r.zero_point >= 0 && r.zero_point <= 255 &&
+         std::all_of(r.shift, r.shift + n, [](int32_t s) { return s >= 33 && s <= 54; });
 }
 
 /// The smallest multiple of 16 that is also a multiple of `channels`. After this many elements,
@@ -59,7 +51,7 @@ class PeriodicRequantize {
   PeriodicRequantize(int64_t n, int64_t channels, const RequantizeU8& r)
       : period_(period_of(channels)),
         size_(std::min(period_, round_up(n, 16))),
-        values_(3 * size_),
+        values_(2 * size_),
         requantize_(r) {
     for (int64_t i = 0; i < size_; ++i) {
       values_[i] = r.m0[i % channels];
@@ -67,7 +59,7 @@ class PeriodicRequantize {
     }
     requantize_.m0 = values_.data();
     requantize_.shift = values_.data() + size_;
-    fill_rounds(size_, requantize_, values_.data() + 2 * size_);
+    requantize_.usual = is_usual(size_, requantize_);
   }
 
   int64_t period() const { return period_; }

@@ -362,14 +362,13 @@ void conv2d(const Conv2dShape& shape,
 
 }  // namespace
 
-int64_t conv2d_scratch(const Conv2dShape& s, ProductBits bits) {
+int64_t conv2d_scratch(const Conv2dShape& s, const PackedWeightsS8& w) {
   if (s.y_elements() <= 0) return 0;
-  if (is_pointwise(s)) return gemm_scratch(s.n * s.h * s.w, s.o, s.c, bits);
+  if (is_pointwise(s)) return gemm_scratch(s.n * s.h * s.w, w);
   if (is_depthwise(s)) {
     const Depthwise cut(s);
     return std::min<int64_t>(even_blocks(s.n * s.oh(), cut.most_lines), threads()) * cut.scratch;
   }
-  const PackedWeightsS8 w = PackedWeightsS8::planned(s, bits);
   const bool packs = w.layout().few == FewBits::kBits;
   const Conv2dShape read = packs ? bits_of(s) : s;
   const Bands bands(read, nullptr, 0, read.group_c(), 0);

@@ -72,12 +72,12 @@ int64_t dot_scratch(const PanelLayout& layout, int64_t rows, int64_t segments, i
   return unpacked_bytes(layout, segments, terms);
 }
 
-// The table's kernel requantizes only if RequantizeU8::round is set. `round` is null if some
-// multiplier is 1/4 or more, or below 2^-24. In this case the function below lets the kernel store
-// the sums of a few rows and one panel at a time, and requantizes these sums itself.
+// The table's kernel requantizes only if RequantizeU8::usual is set. It is not if some multiplier
+// is 1/4 or more, or below 2^-24. In this case the function below lets the kernel store the sums of
+// a few rows and one panel at a time, and requantizes these sums itself.
 void dot_u8s8(const IntegerTable& kernels, const DotU8S8& p) {
   if (p.rows >= p.layout.unpacks_from && p.layout.per_byte() > 1) return dot_unpacked(kernels, p);
-  if (p.acc != nullptr || p.requantize.round != nullptr) return kernels.dot_u8s8(p);
+  if (p.acc != nullptr || p.requantize.usual) return kernels.dot_u8s8(p);
   constexpr int64_t kRows = 8;
   const int64_t width = p.layout.width;
   int32_t sums[kRows * kWidestPanel];

@@ -4,8 +4,7 @@
 
 namespace quantrain::kernels {
 
-/// Like kernels.dot_u8s8, but allows every shift: RequantizeU8::round may be null, as it is for
-/// shifts that kernels.dot_u8s8 does not support.
+/// Like kernels.dot_u8s8, but allows every shift: RequantizeU8::usual may be false.
 /// Also unpacks panels of fields where PanelLayout::unpacks_from says so, one at a time, into
 /// memory of the pool.
 void dot_u8s8(const IntegerTable& kernels, const DotU8S8& p);

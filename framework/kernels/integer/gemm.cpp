@@ -129,8 +129,8 @@ void gemm(int64_t m,
 
 }  // namespace
 
-int64_t gemm_scratch(int64_t m, int64_t o, int64_t k, ProductBits bits) {
-  const PackedWeightsS8 w = PackedWeightsS8::planned({.c = k, .o = o}, bits);
+int64_t gemm_scratch(int64_t m, const PackedWeightsS8& w) {
+  const int64_t k = w.shape().c;
   const bool packs = w.layout().few == FewBits::kBits;
   const int64_t row = packs ? bit_bytes(k) : k;
   const int64_t reach = 4 * w.quads();

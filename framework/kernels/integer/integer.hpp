@@ -52,10 +52,8 @@ class PackedWeightsS8 {
   /// fast and so large that they deserve large pages. For weights that are kept.
   void leave_pool();
 
-  /// Bytes that these packed weights take.
+  /// Bytes that these packed weights take, or would take if they are planned().
   int64_t bytes() const { return panels_ * panel_bytes_; }
-  /// Bytes that packed weights of this shape take.
-  static int64_t bytes(const Conv2dShape& shape, ProductBits bits = {});
   /// The layout of packed weights of this shape, without the weights.
   static PackedWeightsS8 planned(const Conv2dShape& shape, ProductBits bits = {});
 
@@ -63,6 +61,9 @@ class PackedWeightsS8 {
   /// Number of entries of ProductParams: one for each output. If several pixels of a depthwise
   /// convolution fill a vector, the entries are repeated for each of these pixels.
   int64_t entries() const { return entries_; }
+  /// Entries with those that kernels may read behind them: they read whole panels, and 16 at a
+  /// time.
+  int64_t padded_entries() const;
   /// Computes, for each output channel, the sum of its weights. The input's zero point is
   /// multiplied by this sum.
   Buffer<int32_t> sums() const;
@@ -131,8 +132,8 @@ class ProductParams {
   /// `copy`, into which they are written.
   const ProductParams& for_weights(const PackedWeightsS8& w, ProductParams& copy) const;
 
-  /// Bytes that the parameters for weights of this shape take.
-  static int64_t bytes(const Conv2dShape& shape, bool requantizes);
+  /// Bytes that the parameters for such weights take. They may be planned().
+  static int64_t bytes(const PackedWeightsS8& w, bool requantizes);
 
   int32_t zero_x() const { return zero_x_; }
 
@@ -144,16 +145,16 @@ class ProductParams {
  private:
   int32_t zero_x_ = 0;
   int32_t offset_ = 0;
+  int64_t size_ = 0;  // entries of each array
   std::shared_ptr<int32_t> values_;
-  int64_t size_ = 0;
   RequantizeU8 requantize_;
 };
 
 /// Bytes that a call below takes from the memory pool while it runs on threads() threads. A call
 /// needs them for copies of input rows or for the sums of average pooling. They do not include a
-/// copy of weights for another instruction set. The weights are [o, k].
-int64_t gemm_scratch(int64_t m, int64_t o, int64_t k, ProductBits bits = {});
-int64_t conv2d_scratch(const Conv2dShape& shape, ProductBits bits = {});
+/// copy of weights for another instruction set. The weights w may be planned().
+int64_t gemm_scratch(int64_t m, const PackedWeightsS8& w);
+int64_t conv2d_scratch(const Conv2dShape& shape, const PackedWeightsS8& w);
 int64_t avg_pool2d_scratch(const Conv2dShape& shape);
 
 /// acc[m, o] = sum over k of w[o, k] * (x[m, k] - zero_x) + bias[o].   docs/quantization.md (7)

@@ -16,12 +16,11 @@ namespace {
 /// as the second-level cache of current processors or more.
 constexpr int64_t kLargeWeights = int64_t{1} << 21;
 
-/// Memory that is not rounded up, unlike the pool's; otherwise like a block of the pool.
+/// Memory that is not rounded up, unlike the pool's, and aligned like it.
 template <class T>
 std::shared_ptr<T> exact_block(int64_t size) {
   constexpr std::align_val_t kAligned{pool::kAlignment};
-  void* const block =
-      ::operator new(static_cast<size_t>(size) * sizeof(T) + pool::kSlack, kAligned);
+  void* const block = ::operator new(static_cast<size_t>(size) * sizeof(T), kAligned);
   return {static_cast<T*>(block), [](T* p) { ::operator delete(p, kAligned); }};
 }
 
@@ -140,9 +139,11 @@ PackedWeightsS8 PackedWeightsS8::planned(const Conv2dShape& shape, ProductBits b
   return w;
 }
 
-int64_t PackedWeightsS8::bytes(const Conv2dShape& shape, ProductBits bits) {
-  const PackedWeightsS8 w = planned(shape, bits);
-  return w.panels_ * w.panel_bytes_;
+int64_t PackedWeightsS8::padded_entries() const {
+  const int64_t last = depthwise_
+                           ? (panels_ - 1) * layout_.width
+                           : shape_.o - shape_.group_o() + (panels_per_group_ - 1) * layout_.width;
+  return last + round_up(layout_.width, 16);
 }
 
 // A sum of weights is their dot product with ones, so dot_u8s8 can compute it. dot_u8s8 subtracts
@@ -239,7 +240,7 @@ void PackedWeightsS8::leave_pool() {
   constexpr int64_t kLargePage = int64_t{1} << 21;
   const int64_t size = data_.size();
   if (size == 0 || (size >= kLargePage && !bits_.small)) return;
-  const std::shared_ptr<int8_t> kept = exact_block<int8_t>(size);
+  const std::shared_ptr<int8_t> kept = exact_block<int8_t>(size + int64_t{pool::kSlack});
   std::copy(data_.begin(), data_.end(), kept.get());
   kept_ = kept;
   data_ = Buffer<int8_t>();
@@ -253,32 +254,31 @@ void PackedWeightsS8::unpack(int64_t first, int64_t count, int8_t* to) const {
   }
 }
 
-int64_t ProductParams::bytes(const Conv2dShape& shape, bool requantizes) {
-  const int64_t size = PackedWeightsS8::planned(shape).entries() + kWidestPanel;
-  return (requantizes ? 4 : 1) * size * int64_t{sizeof(int32_t)};
+int64_t ProductParams::bytes(const PackedWeightsS8& w, bool requantizes) {
+  return (requantizes ? 3 : 1) * w.padded_entries() * int64_t{sizeof(int32_t)};
 }
 
 ProductParams::ProductParams(const PackedWeightsS8& w,
                              int32_t zero_x,
                              const int32_t* bias,
                              const RequantizeU8* requantize)
-    : zero_x_(zero_x), offset_(w.layout().offset) {
+    : zero_x_(zero_x),
+      offset_(w.layout().offset),
+      size_(w.padded_entries()),
+      values_(exact_block<int32_t>((requantize != nullptr ? 3 : 1) * size_)) {
   const int64_t entries = w.entries();
-  const int64_t size = entries + kWidestPanel;
   const Buffer<int32_t> sums = w.sums();
-  size_ = (requantize != nullptr ? 4 : 1) * size;
-  values_ = exact_block<int32_t>(size_);
   int32_t* const start = values_.get();
   for (int64_t i = 0; i < entries; ++i) {
     const int64_t o = i % w.outputs();
     const int64_t first = bias != nullptr ? bias[o] : 0;
     start[i] = first_sum(first, zero_x - offset_, sums[o]);
   }
-  std::fill(start + entries, start + size, 0);
+  std::fill(start + entries, start + size_, 0);
   if (requantize == nullptr) return;
-  int32_t* const m0 = start + size;
-  int32_t* const shift = m0 + size;
-  for (int64_t i = 0; i < size; ++i) {
+  int32_t* const m0 = start + size_;
+  int32_t* const shift = m0 + size_;
+  for (int64_t i = 0; i < size_; ++i) {
     const int64_t o = i % w.outputs();
     m0[i] = i < entries ? requantize->m0[o] : 0;
     shift[i] = m0[i] != 0 ? requantize->shift[o] : kAnyShift;
@@ -286,28 +286,15 @@ ProductParams::ProductParams(const PackedWeightsS8& w,
   requantize_ = *requantize;
   requantize_.m0 = m0;
   requantize_.shift = shift;
-  fill_rounds(size, requantize_, shift + size);
+  requantize_.usual = is_usual(size_, requantize_);
 }
 
+// The start values are biases for a zero point of offset_.
 const ProductParams& ProductParams::for_weights(const PackedWeightsS8& w,
                                                 ProductParams& copy) const {
-  const int32_t offset = w.layout().offset;
-  if (offset == offset_) return *this;
+  if (w.layout().offset == offset_ && w.padded_entries() <= size_) return *this;
+  copy = ProductParams(w, offset_, start(0), requantize_.m0 != nullptr ? &requantize_ : nullptr);
   copy.zero_x_ = zero_x_;
-  copy.offset_ = offset;
-  copy.size_ = size_;
-  copy.values_ = exact_block<int32_t>(size_);
-  const Buffer<int32_t> sums = w.sums();
-  std::copy_n(values_.get(), size_, copy.values_.get());
-  for (int64_t i = 0; i < w.entries(); ++i) {
-    int32_t& start = copy.values_.get()[i];
-    start = first_sum(start, offset_ - offset, sums[i % w.outputs()]);
-  }
-  copy.requantize_ = requantize_;
-  for (const int32_t** array :
-       {&copy.requantize_.m0, &copy.requantize_.shift, &copy.requantize_.round}) {
-    if (*array != nullptr) *array = copy.values_.get() + (*array - values_.get());
-  }
   return copy;
 }
 

@@ -69,9 +69,8 @@ void requantize_s32_u8(int64_t n,
                        uint8_t* mask,
                        int32_t mask_lo,
                        int32_t mask_hi) {
-  (r.round != nullptr
-       ? requantize_groups<Arch, true>
-       : requantize_groups<Arch, false>)(n, period, acc, r, y, mask, mask_lo, mask_hi);
+  (r.usual ? requantize_groups<Arch, true>
+           : requantize_groups<Arch, false>)(n, period, acc, r, y, mask, mask_lo, mask_hi);
 }
 
 template <class Arch>

@@ -92,6 +92,7 @@ struct Ints<xsimd::fma3<xsimd::avx2>> : AnyInts<xsimd::fma3<xsimd::avx2>> {
   static QUANTRAIN_INLINE Int sra(Int v, int count) {
     return _mm256_sra_epi32(v, _mm_cvtsi32_si128(count));
   }
+  static QUANTRAIN_INLINE Int sllv(Int v, Int counts) { return _mm256_sllv_epi32(v, counts); }
   static QUANTRAIN_INLINE Int srav(Int v, Int counts) { return _mm256_srav_epi32(v, counts); }
   static QUANTRAIN_INLINE Int sllv64(Int v, Int counts) { return _mm256_sllv_epi64(v, counts); }
   /// An arithmetic shift. AVX2 has none for 64 bits, so this is the unsigned form that

@@ -152,6 +152,7 @@ struct Ints<xsimd::avx512bw> : AnyInts<xsimd::avx512bw> {
   static QUANTRAIN_INLINE Int sra(Int v, int count) {
     return _mm512_sra_epi32(v, _mm_cvtsi32_si128(count));
   }
+  static QUANTRAIN_INLINE Int sllv(Int v, Int counts) { return _mm512_sllv_epi32(v, counts); }
   static QUANTRAIN_INLINE Int srav(Int v, Int counts) { return _mm512_srav_epi32(v, counts); }
   static QUANTRAIN_INLINE Int sllv64(Int v, Int counts) { return _mm512_sllv_epi64(v, counts); }
   static QUANTRAIN_INLINE Int srav64(Int v, Int counts) { return _mm512_srav_epi64(v, counts); }

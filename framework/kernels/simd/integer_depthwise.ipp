@@ -162,7 +162,7 @@ struct DepthwisePanels {
 };
 
 /// Computes the sums of a panel unit by unit and requantizes them with any shifts, for the rare
-/// case that RequantizeU8::round is null. sums_of is a depthwise_panel that can store sums.
+/// case that RequantizeU8::usual is not set. sums_of is a depthwise_panel that can store sums.
 template <class Arch>
 void requantize_units(void (*sums_of)(const DepthwisePanel&), int64_t lines, DepthwisePanel p) {
   using I = Ints<Arch>;
@@ -237,7 +237,7 @@ void depthwise_groups(const DepthwiseU8S8& p,
           panel.acc = p.acc == nullptr ? nullptr : p.acc + to;
           panel.y = p.y == nullptr ? nullptr : p.y + to;
           const auto compute = lines == 2 ? panels.two : panels.one;
-          if (panel.acc == nullptr && panel.requantize.round == nullptr) {
+          if (panel.acc == nullptr && !panel.requantize.usual) {
             return requantize_units<Arch>(compute, lines, panel);
           }
           compute(panel);
@@ -289,7 +289,7 @@ constexpr DepthwisePanels kDepthwisePanels = {depthwise_panel<Arch, 1, kShort, T
 template <class Arch>
 void depthwise_u8s8(const DepthwiseU8S8& p) {
   const bool is_short = p.pool.kw == 3 && p.pool.kh <= 3;
-  const bool is_sums = p.acc != nullptr || p.requantize.round == nullptr;
+  const bool is_sums = p.acc != nullptr || !p.requantize.usual;
   depthwise_images<Arch>(p,
                          is_short && !is_sums
                              ? kDepthwisePanels<Arch, true, CodesToMemory<Arch, 1>>

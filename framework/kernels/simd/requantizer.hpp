@@ -7,9 +7,10 @@ namespace quantrain::kernels::simd {
 
 /// Computes docs/quantization.md (8), without the clamp, for a vector of sums. The sums belong to
 /// the first channels of r.
-/// kUsual means that r.round, which includes the zero point, is not null. Then only the upper
-/// halves of the products p matter:
-///   (p + 2^(shift - 1)) >> shift = ((p >> 32) + 2^(shift - 33)) >> (shift - 32).
+/// kUsual means that r.usual is set. Then only the upper halves of the products p matter, and the
+/// zero point can be added before the shift:
+///   ((p + 2^(shift - 1)) >> shift) + zero_point
+///     = ((p >> 32) + (2 zero_point + 1) * 2^(shift - 33)) >> (shift - 32).
 template <class Arch, bool kUsual>
 class Requantizer {
   using I = Ints<Arch>;
@@ -20,8 +21,8 @@ class Requantizer {
   QUANTRAIN_INLINE explicit Requantizer(const RequantizeU8& r)
       : m0_even_(I::load(r.m0)),
         m0_odd_(I::odd(m0_even_)),
-        round_(I::load(r.round)),
-        shift_(I::add(I::load(r.shift), I::set1(-32))) {}
+        shift_(I::add(I::load(r.shift), I::set1(-32))),
+        round_(I::sllv(I::set1(2 * r.zero_point + 1), I::add(shift_, I::set1(-1)))) {}
 
   QUANTRAIN_INLINE Int operator()(Int acc) const {
     const Int even = I::mul(acc, m0_even_);
@@ -30,7 +31,7 @@ class Requantizer {
   }
 
  private:
-  Int m0_even_, m0_odd_, round_, shift_;
+  Int m0_even_, m0_odd_, shift_, round_;
 };
 
 /// Computes (8), without the clamp, for any shift. The shifted products saturate at +-kSaturated,
@@ -80,12 +81,13 @@ class Requantizer<xsimd::sse2, true> {
  public:
   Requantizer() = default;
   QUANTRAIN_INLINE explicit Requantizer(const RequantizeU8& r)
-      : m0_even_(I::load(r.m0)), m0_odd_(I::odd(m0_even_)), round_(I::load(r.round)) {
+      : m0_even_(I::load(r.m0)), m0_odd_(I::odd(m0_even_)) {
     raised_even_ = _mm_slli_epi64(I::low_halves(m0_even_, I::zero()), 31);
     raised_odd_ = _mm_slli_epi64(m0_odd_, 31);
-    // 2^n is the float whose exponent is n + 127.
-    const __m128i exponent = _mm_sub_epi32(I::set1(54 + 127), I::load(r.shift));
-    factor_even_ = _mm_cvttps_epi32(_mm_castsi128_ps(_mm_slli_epi32(exponent, 23)));
+    // (2 zero_point + 1) * 2^(shift - 33), and 2^(54 - shift)
+    const __m128i exponent = _mm_sub_epi32(I::load(r.shift), I::set1(33));
+    round_ = times_power(static_cast<float>(2 * r.zero_point + 1), exponent);
+    factor_even_ = times_power(1.0f, _mm_sub_epi32(I::set1(21), exponent));
     factor_odd_ = I::odd(factor_even_);
     raised_ = _mm_slli_epi32(factor_even_, 9);
   }
@@ -103,6 +105,12 @@ class Requantizer<xsimd::sse2, true> {
   }
 
  private:
+  /// x * 2^n, by an addition to the exponent.
+  static QUANTRAIN_INLINE __m128i times_power(float x, __m128i n) {
+    const __m128i bits = _mm_castps_si128(I::set1(x));
+    return _mm_cvttps_epi32(_mm_castsi128_ps(_mm_add_epi32(bits, _mm_slli_epi32(n, 23))));
+  }
+
   __m128i m0_even_, m0_odd_, raised_even_, raised_odd_, round_, factor_even_, factor_odd_, raised_;
 };
 

@@ -41,7 +41,7 @@ class SumsToMemory {
   int64_t columns_;
 };
 
-/// Stores the sums of a panel's tiles, requantized by (8). RequantizeU8::round must not be null.
+/// Stores the sums of a panel's tiles, requantized by (8). RequantizeU8::usual must be set.
 template <class Arch, int V>
 class CodesToMemory {
   using I = Ints<Arch>;

@@ -141,7 +141,8 @@ TEST_CASE("the steps of a model share the panels of equal weights", "[integer][c
   CHECK(product_at(program, 0).weight.values() == product_at(model.program(), 0).weight.values());
   // Fewer bytes than two copies of all panels take.
   const int64_t shared = prepared_bytes(program.steps[0].operation) +
-                         15 * kernels::ProductParams::bytes({.c = 20, .o = 20}, true);
+                         15 * kernels::ProductParams::bytes(
+                                  kernels::PackedWeightsS8::planned({.c = 20, .o = 20}), true);
   CHECK_NOTHROW(check_memory(load_program(SavedProgram(program).path()), shared + 4096));
   CHECK_THROWS_AS(check_memory(program, shared + 4096), DataError);
 }
@@ -157,9 +158,11 @@ TEST_CASE("the limit of memory counts shared panels once, on every instruction s
     quantrain::test::for_each_isa([&] {
       CAPTURE(bits, params.type.bits, isa_name(chosen_isa()));
       // While the panels are made, the weights are plain bytes.
-      const int64_t taken =
-          plan_memory(program).sample_bytes + prepared_bytes(program.steps[0].operation) +
-          15 * kernels::ProductParams::bytes({.c = 160, .o = 160}, true) + 160 * 160;
+      const int64_t taken = plan_memory(program).sample_bytes +
+                            prepared_bytes(program.steps[0].operation) +
+                            15 * kernels::ProductParams::bytes(
+                                     product_at(program, 0).planned({.c = 160, .o = 160}), true) +
+                            160 * 160;
       CHECK_NOTHROW(check_memory(program, taken));
       CHECK_THROWS_AS(check_memory(program, taken - 1), DataError);
     });
@@ -184,6 +187,10 @@ TEST_CASE("steps share panels only if their layouts are equal", "[integer][const
     const auto few = [&](size_t step) {
       const Operation& op = model.program().steps[step].operation;
       const auto panels = product(op)->weight.panels(weights_shape(op));
+      const int64_t rows = output_size(op) / 1025;
+      CHECK(scratch_bytes(op, 1) == (std::holds_alternative<QuantizedLinear>(op)
+                                         ? kernels::gemm_scratch(rows, *panels)
+                                         : kernels::conv2d_scratch(weights_shape(op), *panels)));
       const auto plan = kernels::PackedWeightsS8::planned(weights_shape(op), product(op)->bits());
       CHECK(panels->layout().few == plan.layout().few);
       CHECK(panels == product(op)->weight.panels(weights_shape(op)));  // no new ones

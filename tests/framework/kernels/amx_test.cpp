@@ -94,9 +94,8 @@ class Operands {
 
     // Rows of codes are further apart, and the bytes between them stay as they are.
     Multipliers multipliers(static_cast<int64_t>(start_.size()), false, random);
-    std::vector<int32_t> rounds(start_.size());
     RequantizeU8 requantize = multipliers.view();
-    fill_rounds(static_cast<int64_t>(start_.size()), requantize, rounds.data());
+    requantize.usual = is_usual(static_cast<int64_t>(start_.size()), requantize);
     p.stride = c_.outputs + 3;
     std::vector<uint8_t> codes(static_cast<size_t>((c_.rows - 1) * p.stride + c_.outputs), 7);
     const Guarded y(codes);

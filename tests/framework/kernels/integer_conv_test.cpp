@@ -116,7 +116,7 @@ TEST_CASE("packed weights give the weights back on every instruction set", "[ker
       packed.unpack(0, count / 3, w.data());
       packed.unpack(count / 3, count - count / 3, w.data() + count / 3);
       CHECK(w == conv.w);
-      CHECK(packed.bytes() == PackedWeightsS8::bytes(shape));
+      CHECK(packed.bytes() == PackedWeightsS8::planned(shape).bytes());
     });
   }
 }

@@ -156,7 +156,7 @@ TEST_CASE("large linear layers with few bits are exact on every instruction set"
       CAPTURE(static_cast<int>(w.layout().few));
       if (w.layout().per_byte() > 1) {
         // The groups of 4 * per_byte() terms, and panels of at most kWidestPanel outputs.
-        CHECK(PackedWeightsS8::bytes(sample, {bits, false, true}) <
+        CHECK(PackedWeightsS8::planned(sample, {bits, false, true}).bytes() <
               (1027 + 64) * (2053 + 32 / bits) * bits / 8);
       }
       const ProductParams params(w, conv.zero_x, conv.bias.data(), nullptr);
@@ -251,8 +251,9 @@ TEST_CASE("weights that are kept small take their bits, on every instruction set
                                      ProductBits{1},
                                      kBinary}) {
         CAPTURE(shape.c, shape.o, shape.groups, bits.weights, bits.binary);
-        const int64_t fast = PackedWeightsS8::bytes(shape, {bits.weights, bits.binary, true});
-        const int64_t kept = PackedWeightsS8::bytes(shape, small(bits));
+        const int64_t fast =
+            PackedWeightsS8::planned(shape, {bits.weights, bits.binary, true}).bytes();
+        const int64_t kept = PackedWeightsS8::planned(shape, small(bits)).bytes();
         CHECK(kept <= fast);
         const bool whole = shape.o % 64 == 0 && shape.c % 32 == 0;
         if (whole && bits.weights <= 4) CHECK(kept == shape.weight_elements() * bits.weights / 8);
@@ -266,17 +267,20 @@ TEST_CASE("products with weights that are kept small take the scratch memory tha
   if (kSanitized) return;  // as for bytes
   Random random(7);
   const Conv2dShape image{.n = 2, .h = 9, .w = 9, .c = 20, .o = 70, .kh = 3, .kw = 3, .pad_h = 1};
+  // Its unpacked weights take more than 256 KiB, so one panel at a time is unpacked.
+  const Conv2dShape large{.h = 3, .w = 4, .c = 96, .o = 320, .kh = 3, .kw = 3};
   for_each_isa([&] {
-    for (const Conv2dShape& shape : {linear_shape(3, 100, 70), linear_shape(40, 100, 70), image}) {
+    for (const Conv2dShape& shape :
+         {linear_shape(3, 100, 70), linear_shape(40, 100, 70), image, large}) {
       for (const int bits : {4, 1}) {
-        CAPTURE(shape.n, bits);
+        CAPTURE(shape.n, shape.o, bits);
         const Convolution conv = with_bits(Convolution(shape, random), {bits}, random);
         const PackedWeightsS8 w(shape, conv.w.data(), small({bits}));
         const ProductParams params(w, conv.zero_x, nullptr, nullptr);
         std::vector<int32_t> acc(at(shape.y_elements()));
         const int64_t taken =
             memory_taken([&] { conv2d_u8s8_s32(shape, conv.x.data(), w, params, acc.data()); });
-        CHECK(taken <= 5 * (conv2d_scratch(shape, small({bits})) + 512) / 4);
+        CHECK(taken <= 5 * (conv2d_scratch(shape, w) + 512) / 4);
       }
     }
   });
@@ -285,9 +289,8 @@ TEST_CASE("products with weights that are kept small take the scratch memory tha
 TEST_CASE("products of bits plan scratch memory for the packed codes",
           "[kernels][integer][few_bits]") {
   for_each_isa([] {
-    const bool packs =
-        PackedWeightsS8::planned({.c = 640, .o = 6}, kBinary).layout().few == FewBits::kBits;
-    CHECK(gemm_scratch(3, 6, 640, kBinary) == (packs ? 3 * 80 : 0));
+    const auto w = PackedWeightsS8::planned({.c = 640, .o = 6}, kBinary);
+    CHECK(gemm_scratch(3, w) == (w.layout().few == FewBits::kBits ? 3 * 80 : 0));
   });
 }
 

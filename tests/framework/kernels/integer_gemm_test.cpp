@@ -130,7 +130,7 @@ TEST_CASE("a product takes the scratch memory that is planned", "[kernels][integ
       std::vector<int32_t> acc(static_cast<size_t>(p.m * p.n));
       const int64_t taken =
           memory_taken([&] { gemm_u8s8_s32(p.m, p.k, p.x.data(), w, params, acc.data()); });
-      const int64_t planned = gemm_scratch(p.m, p.n, k);
+      const int64_t planned = gemm_scratch(p.m, w);
       // The pool rounds sizes up.
       const int64_t expected =
           planned == 0 ? 0 : memory_taken([&] { const Buffer<uint8_t> scratch(planned); });
