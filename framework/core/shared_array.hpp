@@ -24,6 +24,7 @@ class SharedArray {
   const T* data() const&& = delete;
   int64_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
+  std::vector<T> values() const { return {begin(), end()}; }  ///< a copy
   const T* begin() const& { return data(); }
   const T* end() const& { return data() + size_; }
   const T* begin() const&& = delete;

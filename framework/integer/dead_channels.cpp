@@ -238,7 +238,8 @@ class Rewriter {
     std::vector<int8_t> weight;
     std::vector<int32_t> bias;
     QuantizedProduct result = p;
-    if (result.output) result.output->m0.clear(), result.output->shift.clear();
+    std::vector<int32_t> m0;
+    std::vector<int32_t> shift;
     for (int64_t o = 0; o < outputs; ++o) {
       if (p.output && dead_y[static_cast<size_t>(o)]) continue;
       int64_t sum = p.bias.empty() ? 0 : p.bias[o];
@@ -253,9 +254,10 @@ class Rewriter {
       }
       bias.push_back(static_cast<int32_t>(sum));
       if (!p.output) continue;
-      result.output->m0.push_back(p.output->m0[static_cast<size_t>(o)]);
-      result.output->shift.push_back(p.output->shift[static_cast<size_t>(o)]);
+      m0.push_back(p.output->m0[o]);
+      shift.push_back(p.output->shift[o]);
     }
+    if (result.output) result.output = Requantization{std::move(m0), std::move(shift), p.output->y};
     const bool plain =
         p.bias.empty() && std::all_of(bias.begin(), bias.end(), [](int32_t b) { return b == 0; });
     result.weight = {std::move(weight), p.weight.bits()};

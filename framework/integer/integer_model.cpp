@@ -61,8 +61,10 @@ IntegerModel::Ready::Ready(Program valid, KeepWeights keep_weights)
       input_of(program.values.size(), -1),
       output_of(program.values.size(), -1) {
   operations.reserve(program.steps.size());
-  for (const Step& step : program.steps) {
-    operations.emplace_back(step.operation);
+  for (Step& step : program.steps) {
+    const integer::PreparedOperation& prepared = operations.emplace_back(step.operation);
+    if (const auto* const params = prepared.params())
+      integer::share_arrays(*integer::product(step.operation), *params);
     least_to_share.push_back(integer::least_samples_to_share(step.operation));
   }
   for (const int id : program.inputs) {

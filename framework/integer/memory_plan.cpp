@@ -133,9 +133,11 @@ int64_t kept_bytes(const Program& program) {
       continue;
     }
     const kernels::PackedWeightsS8 w = p->planned(weights_shape(step.operation));
+    // The kernels' copy of multipliers and shifts is the only one, and mostly that of biases, too.
     bytes += kernels::ProductParams::bytes(w, p->output.has_value());
-    if (p->output) bytes += 8 * std::ssize(p->output->m0);
-    if (known.insert({p->bias.data(), 32, p->bias.size()}).second) bytes += 4 * p->bias.size();
+    const bool own_bias = p->zero_x != w.layout().offset;
+    if (own_bias && known.insert({p->bias.data(), 32, p->bias.size()}).second)
+      bytes += 4 * p->bias.size();
     if (panels.insert(panel_key(step.operation)).second) bytes += w.bytes();
   }
   return bytes;

@@ -144,6 +144,15 @@ PreparedOperation::PreparedOperation(const Operation& op)
           },
           op)) {}
 
+const kernels::ProductParams* PreparedOperation::params() const {
+  return std::visit(
+      [](const auto& p) -> const kernels::ProductParams* {
+        if constexpr (requires { p.params(); }) return &p.params();
+        return nullptr;
+      },
+      prepared_);
+}
+
 void PreparedOperation::run(int64_t n, Inputs inputs, void* output) const {
   std::visit([&](const auto& p) { p.run(n, inputs, output); }, prepared_);
 }

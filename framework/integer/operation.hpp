@@ -153,6 +153,8 @@ class PreparedOperation {
   /// Runs n samples. The output holds n * output_size() codes or accumulators. Allocates only from
   /// the pool.
   void run(int64_t n, Inputs inputs, void* output) const;
+  /// The parameters of a product, or null for other operations.
+  const kernels::ProductParams* params() const;
 
  private:
   template <class>

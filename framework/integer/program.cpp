@@ -239,7 +239,8 @@ class Hash {
   }
   bool are_two(const char*, const auto& operands) { return operands.size() == 2; }
   void operator()(const char*, const std::vector<int32_t>& values) { list(values); }
-  void bytes(const char*, const std::vector<int32_t>& values) { list(values); }
+  void words(const char*, const SharedArray<int32_t>& values) { list(values); }
+  void bytes(const char*, const SharedArray<int32_t>& values) { list(values); }
   void operator()(const char*, const SharedArray<int32_t>& values) { list(values); }
   void operator()(const char*, const Constant& constant) {
     add(int32_t{constant.bits()});
@@ -286,7 +287,8 @@ struct ArrayBytes {
   bool are_two(const char*, const auto& operands) { return operands.size() == 2; }
   void operator()(const char*, const StoredOutput&) {}
   void operator()(const char*, const std::vector<int32_t>& values) { add(values.size() * 4); }
-  void bytes(const char*, const std::vector<int32_t>& values) { add(values.size()); }
+  void words(const char*, const SharedArray<int32_t>& values) { bytes_in_all += values.size() * 4; }
+  void bytes(const char*, const SharedArray<int32_t>& values) { bytes_in_all += values.size(); }
   void operator()(const char*, const SharedArray<int32_t>& values) {
     bytes_in_all += values.size() * 4;
   }

@@ -160,9 +160,12 @@ class Members {
       values = tensors_.take<int32_t>(prefix_ + name);
     }
   }
-  void bytes(const char* name, std::vector<int32_t>& values) {
+  void words(const char* name, SharedArray<int32_t>& values) {
+    values = tensors_.take<int32_t>(prefix_ + name);
+  }
+  void bytes(const char* name, SharedArray<int32_t>& values) {
     const std::vector<int8_t> narrow = tensors_.take<int8_t>(prefix_ + name);
-    values.assign(narrow.begin(), narrow.end());
+    values = std::vector<int32_t>(narrow.begin(), narrow.end());
   }
   void operator()(const char* name, Constant& constant) {
     if (!json_.has("weights"))

@@ -35,7 +35,8 @@ class Writer {
   void operator()(const char* name, const Constant& constant) {
     if (!constant.empty()) json_.member(name, constants_.at(constant));
   }
-  void bytes(const char* name, const std::vector<int32_t>& values) {
+  void words(const char* name, const SharedArray<int32_t>& values) { add<int32_t>(name, values); }
+  void bytes(const char* name, const SharedArray<int32_t>& values) {
     std::vector<int8_t> narrow;
     for (const int32_t value : values) narrow.push_back(static_cast<int8_t>(value));
     add<int8_t>(name, narrow);

@@ -64,6 +64,7 @@ class Prepared<QuantizedLinear> {
   void run(int64_t n, Inputs inputs, void* output) const;
   /// Only the sums, [n * rows, outputs]. finish() converts them to the codes that run() gives.
   void accumulate(int64_t n, const uint8_t* x, int32_t* acc) const;
+  const kernels::ProductParams& params() const { return params_; }
 
  private:
   const QuantizedLinear* op_;

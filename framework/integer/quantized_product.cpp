@@ -19,8 +19,7 @@ Interval QuantizedProduct::first_sum(int64_t o) const {
 
 Interval QuantizedProduct::codes_of(int64_t o, const Interval& sums) const {
   if (!output) return {0, 255};  // accumulators: no step reads them, so any range is right
-  const Multiplier multiplier{output->m0[static_cast<size_t>(o)],
-                              output->shift[static_cast<size_t>(o)]};
+  const Multiplier multiplier{output->m0[o], output->shift[o]};
   const StoredOutput& y = output->y;
   return through(sums, [&](int64_t acc) {
     return requantize(static_cast<int32_t>(acc), multiplier, y.zero_point, y.lo, y.hi);
@@ -60,15 +59,17 @@ kernels::RequantizeU8 kernel_params(const Requantization& r) {
 Requantization requantization(const std::vector<double>& sum_scale,
                               const QParams& y,
                               Activation activation) {
-  Requantization result{{}, {}, stored_output(y, activation)};
-  result.m0.reserve(sum_scale.size());
-  result.shift.reserve(sum_scale.size());
+  const StoredOutput stored = stored_output(y, activation);
+  std::vector<int32_t> m0;
+  std::vector<int32_t> shift;
+  m0.reserve(sum_scale.size());
+  shift.reserve(sum_scale.size());
   for (const double scale : sum_scale) {
     const Multiplier m = sum_multiplier(scale, y.scale[0]);
-    result.m0.push_back(m.m0);
-    result.shift.push_back(m.shift);
+    m0.push_back(m.m0);
+    shift.push_back(m.shift);
   }
-  return result;
+  return {std::move(m0), std::move(shift), stored};
 }
 
 void validate(const Multiplier& m, std::string_view where) {
@@ -99,7 +100,7 @@ void validate(const StoredOutput& y, std::string_view where) {
 }
 
 void validate(const Requantization& output, int64_t channels, std::string_view where) {
-  const auto count = static_cast<int64_t>(output.m0.size());
+  const int64_t count = output.m0.size();
   if (count != channels || output.shift.size() != output.m0.size()) {
     throw ShapeError(where,
                      count,
@@ -109,8 +110,7 @@ void validate(const Requantization& output, int64_t channels, std::string_view w
                      channels,
                      " outputs");
   }
-  for (size_t o = 0; o < output.m0.size(); ++o)
-    validate(Multiplier{output.m0[o], output.shift[o]}, where);
+  for (int64_t o = 0; o < count; ++o) validate(Multiplier{output.m0[o], output.shift[o]}, where);
   validate(output.y, where);
 }
 
@@ -119,8 +119,7 @@ void finish(const Requantization& output,
             const int32_t* acc,
             uint8_t* y,
             const GradientMask& mask) {
-  kernels::requantize_s32_u8(
-      rows, static_cast<int64_t>(output.m0.size()), acc, kernel_params(output), y, mask);
+  kernels::requantize_s32_u8(rows, output.m0.size(), acc, kernel_params(output), y, mask);
 }
 
 namespace {
@@ -258,6 +257,18 @@ kernels::ProductParams product_params(const kernels::PackedWeightsS8& packed,
   if (!p.output) return {packed, p.zero_x, p.bias_data(), nullptr};
   const kernels::RequantizeU8 requantize = kernel_params(*p.output);
   return {packed, p.zero_x, p.bias_data(), &requantize};
+}
+
+void share_arrays(QuantizedProduct& p, const kernels::ProductParams& params) {
+  const auto share = [&](SharedArray<int32_t>& numbers, const int32_t* at) {
+    const SharedArray<int32_t> kept(params.share(at), numbers.size());
+    if (kept == numbers) numbers = kept;
+  };
+  share(p.bias, params.start(0));
+  if (!p.output) return;
+  const kernels::RequantizeU8 requantize = params.requantize(0);
+  share(p.output->m0, requantize.m0);
+  share(p.output->shift, requantize.shift);
 }
 
 }  // namespace quantrain::integer

@@ -16,14 +16,14 @@ namespace quantrain::integer {
 
 /// Requantization by (8) with a multiplier for each output channel.
 struct Requantization {
-  std::vector<int32_t> m0;     ///< [O]
-  std::vector<int32_t> shift;  ///< [O]
+  SharedArray<int32_t> m0;     ///< [O]
+  SharedArray<int32_t> shift;  ///< [O]
   StoredOutput y;
 
   friend bool operator==(const Requantization&, const Requantization&) = default;
 
   static void describe(auto& op, auto& fields) {
-    fields("m0", op.m0);
+    fields.words("m0", op.m0);
     fields.bytes("shift", op.shift);
     fields("y", op.y);
   }
@@ -143,5 +143,8 @@ void validate(const QuantizedProduct& product,
 /// The zero point, biases and requantization in the form that kernels take.
 kernels::ProductParams product_params(const kernels::PackedWeightsS8& packed,
                                       const QuantizedProduct& product);
+/// Lets the product's biases, multipliers and shifts be those of its parameters where they are
+/// equal, so that a model keeps one copy.
+void share_arrays(QuantizedProduct& product, const kernels::ProductParams& params);
 
 }  // namespace quantrain::integer

@@ -27,7 +27,7 @@ std::vector<ChannelCodes> from_weights(const integer::Program& program, int valu
       step == nullptr ? nullptr : integer::product(step->operation);
   if (product == nullptr || !product->output) return few;
   const integer::Requantization& to = *product->output;
-  const size_t channels = to.m0.size();
+  const auto channels = static_cast<size_t>(to.m0.size());
   const size_t inputs = static_cast<size_t>(product->weight.size()) / channels;
   const SharedArray<int8_t> weights = product->weight.codes();
   std::vector<double> reach;
@@ -35,7 +35,8 @@ std::vector<ChannelCodes> from_weights(const integer::Program& program, int valu
     double sum = 0.0;
     for (size_t i = 0; i < inputs; ++i)
       sum += std::abs(static_cast<double>(weights.data()[c * inputs + i]));
-    reach.push_back(255.0 * sum * std::ldexp(static_cast<double>(to.m0[c]), -to.shift[c]));
+    const auto o = static_cast<int64_t>(c);
+    reach.push_back(255.0 * sum * std::ldexp(static_cast<double>(to.m0[o]), -to.shift[o]));
   }
   const double largest = *std::max_element(reach.begin(), reach.end());
   for (size_t c = 0; c < channels; ++c) {

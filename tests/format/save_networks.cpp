@@ -196,8 +196,8 @@ Program pooled() {
 Program extremes() {
   Program program = every_operation();
   auto& product = std::get<QuantizedLinear>(program.steps[7].operation).product;
-  product.output->m0 = {0, 1 << 30, 2147483647, 1 << 30, 2147483647};
-  product.output->shift = {1, 1, 62, 62, 31};
+  product.output->m0 = std::vector<int32_t>{0, 1 << 30, 2147483647, 1 << 30, 2147483647};
+  product.output->shift = std::vector<int32_t>{1, 1, 62, 62, 31};
   const auto at = [&](every::ValueId id) -> Operation& {
     return program.steps[every::step_position(id)].operation;
   };

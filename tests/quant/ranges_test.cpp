@@ -82,8 +82,8 @@ TEST_CASE("the scales of weights are those that the deployed network has", "[qua
   const float scale_y = output_quantizer(net, "1").params().scale[0];
   for (size_t c = 0; c < 9; ++c) {
     const Multiplier m = sum_multiplier(sum_scale(1.0f / 255.0f, weights.scale[c]), scale_y);
-    CHECK(product->output->m0[c] == m.m0);
-    CHECK(product->output->shift[c] == m.shift);
+    CHECK(product->output->m0.data()[c] == m.m0);
+    CHECK(product->output->shift.data()[c] == m.shift);
   }
   QParams given = weights;
   for (float& scale : given.scale) scale *= 2.0f;

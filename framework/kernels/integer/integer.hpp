@@ -134,6 +134,10 @@ class ProductParams {
 
   /// Bytes that the parameters for such weights take. They may be planned().
   static int64_t bytes(const PackedWeightsS8& w, bool requantizes);
+  /// One of the arrays below, from its first entry `at` on. It keeps the parameters alive. The
+  /// entries of channels are those of the constructor, apart from shifts of multipliers of 0, and
+  /// from biases if the start value differs.
+  std::shared_ptr<const int32_t> share(const int32_t* at) const { return {values_, at}; }
 
   int32_t zero_x() const { return zero_x_; }
 

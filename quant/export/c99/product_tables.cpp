@@ -36,8 +36,7 @@ std::vector<int32_t> thresholds(const ProductStep& step) {
   const int64_t length = step.length();
   std::vector<int32_t> result;
   for (int64_t o = 0; o < step.shape.o; ++o) {
-    const Multiplier multiplier{p.output->m0[static_cast<size_t>(o)],
-                                p.output->shift[static_cast<size_t>(o)]};
+    const Multiplier multiplier{p.output->m0[o], p.output->shift[o]};
     const int64_t bias = p.bias.empty() ? 0 : p.bias[o];
     // The least sum with the code lo + 1 is above `below` and at most `from`.
     int64_t below = -length - 1, from = length + 1;
@@ -184,7 +183,7 @@ std::string product_tables(const ProductStep& step,
   if (p.output && step.thresholds(settings)) {
     multiplier = shift = "0";  // not read
   } else if (p.output) {
-    std::vector<int32_t> shifts = p.output->shift;
+    std::vector<int32_t> shifts = p.output->shift.values();
     if (!any) {
       for (int32_t& n : shifts) n -= 32;
     }

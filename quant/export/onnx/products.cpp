@@ -30,15 +30,15 @@ std::string finish(Export& out,
                    std::string sum,
                    const std::vector<int64_t>& dims) {
   if (!product.bias.empty()) {
-    const std::vector<int32_t> bias(product.bias.begin(), product.bias.end());
-    sum = out.graph.node("Add", {sum, out.graph.constant<int32_t>(dims, bias, "bias")});
+    sum = out.graph.node("Add",
+                         {sum, out.graph.constant<int32_t>(dims, product.bias.values(), "bias")});
   }
   if (!product.output) return sum;
   return requantize(out.graph,
                     sum,
                     {.dims = dims,
-                     .m0 = product.output->m0,
-                     .shift = product.output->shift,
+                     .m0 = product.output->m0.values(),
+                     .shift = product.output->shift.values(),
                      .bound = accumulator_bound(product, channels),
                      .y = product.output->y});
 }

@@ -214,15 +214,15 @@ std::optional<std::vector<float>> weight_scales(const integer::Program& program,
   const double scale_x = program.value(step.inputs[0]).params->scale[0];
   const std::vector<float>& origin = step.origin.weight_scale;
   std::vector<float> scales;
-  const auto channels = static_cast<size_t>(integer::weight_channels(step.operation));
-  for (size_t o = 0; o < channels; ++o) {
+  const int64_t channels = integer::weight_channels(step.operation);
+  for (int64_t o = 0; o < channels; ++o) {
     const double sum =
         product.output
             ? std::ldexp(product.output->m0[o], -product.output->shift[o]) * y.params->scale[0]
-            : y.scale[o % y.scale.size()];
+            : y.scale[static_cast<size_t>(o) % y.scale.size()];
     auto scale = static_cast<float>(sum / scale_x);
     if (!origin.empty()) {
-      const float own = origin[o % origin.size()];
+      const float own = origin[static_cast<size_t>(o) % origin.size()];
       if (std::abs(own - scale) <= 1e-6f * own) scale = own;
     }
     if (!std::isnormal(scale) || scale < 0.0f) return std::nullopt;

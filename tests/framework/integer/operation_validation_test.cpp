@@ -432,25 +432,23 @@ TEST_CASE("products refuse invalid members", "[integer][operation]") {
        },
        "weight -3 does not fit in 2 bits",
        false},
-      {[](QuantizedProduct& p) {
-         std::vector<int32_t> bias(p.bias.begin(), p.bias.end());
-         bias[1] = kMost;
-         p.bias = std::move(bias);
-       },
+      {[](QuantizedProduct& p) { edit(p.bias, [](auto& bias) { bias[1] = kMost; }); },
        "accumulator of channel 1 could reach ",
        false},
-      {[](QuantizedProduct& p) { p.output->m0.pop_back(); }, "", true},
-      {[](QuantizedProduct& p) { p.output->shift.pop_back(); }, "", true},
-      {[](QuantizedProduct& p) { p.output->m0[0] = (1 << 30) - 1; },
+      {[](QuantizedProduct& p) { edit(p.output->m0, [](auto& m0) { m0.pop_back(); }); }, "", true},
+      {[](QuantizedProduct& p) { edit(p.output->shift, [](auto& shift) { shift.pop_back(); }); },
+       "",
+       true},
+      {[](QuantizedProduct& p) { edit(p.output->m0, [](auto& m0) { m0[0] = (1 << 30) - 1; }); },
        "docs/quantization.md (8) does not allow multiplier 1073741823 with shift ",
        false},
-      {[](QuantizedProduct& p) { p.output->m0.back() = -1; },
+      {[](QuantizedProduct& p) { edit(p.output->m0, [](auto& m0) { m0.back() = -1; }); },
        "docs/quantization.md (8) does not allow multiplier -1 with shift ",
        false},
-      {[](QuantizedProduct& p) { p.output->shift[0] = 0; },
+      {[](QuantizedProduct& p) { edit(p.output->shift, [](auto& shift) { shift[0] = 0; }); },
        "docs/quantization.md (8) does not allow multiplier ",
        false},
-      {[](QuantizedProduct& p) { p.output->shift.back() = 63; },
+      {[](QuantizedProduct& p) { edit(p.output->shift, [](auto& shift) { shift.back() = 63; }); },
        "docs/quantization.md (8) does not allow multiplier ",
        false},
       {[](QuantizedProduct& p) { p.output->y.zero_point = 256; },
@@ -518,7 +516,7 @@ TEST_CASE("products refuse invalid members", "[integer][operation]") {
                                 true}}));
   // The whole message about a wrong number of shifts.
   QuantizedLinear op = linear();
-  op.product.output->shift.pop_back();
+  edit(op.product.output->shift, [](auto& shift) { shift.pop_back(); });
   QUANTRAIN_CHECK_ERROR(
       op.validate("fc"), ShapeError, "[fc] 2 multipliers and 1 shifts for 2 outputs");
   // Without an output, no multipliers are needed.

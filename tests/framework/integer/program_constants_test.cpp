@@ -18,6 +18,7 @@ namespace quantrain::integer {
 namespace {
 
 using test::Builder;
+using test::edit;
 using test::every_operation;
 using test::Json;
 using test::kX;
@@ -145,6 +146,56 @@ TEST_CASE("the steps of a model share the panels of equal weights", "[integer][c
                                   kernels::PackedWeightsS8::planned({.c = 20, .o = 20}), true);
   CHECK_NOTHROW(check_memory(load_program(SavedProgram(program).path()), shared + 4096));
   CHECK_THROWS_AS(check_memory(program, shared + 4096), DataError);
+}
+
+TEST_CASE("a model keeps one copy of what its kernels read for each output",
+          "[integer][constants]") {
+  const QParams plain{{.bits = 8}, -1, {0.02f}, {0}};
+  Builder b;
+  const RandomProduct a({.outputs = 21, .length = 9, .x = plain}, 1);
+  const RandomProduct c({.outputs = 21, .length = 9, .x = kX}, 2);
+  const int x = b.input({3, 3, 1}, plain);
+  const kernels::Conv2dShape first{
+      .h = 3, .w = 3, .c = 1, .o = 21, .kh = 3, .kw = 3, .pad_h = 1, .pad_w = 1};
+  kernels::Conv2dShape depthwise = first;
+  depthwise.c = depthwise.groups = 21;
+  const int y =
+      b.codes("first", QuantizedConv2d{first, a.behind(kX)}, {x}, {first.oh(), first.ow(), 21}, kX);
+  depthwise.h = first.oh();
+  depthwise.w = first.ow();
+  const Shape z{depthwise.oh(), depthwise.ow(), 21};
+  const int codes = b.codes("depthwise", QuantizedConv2d{depthwise, c.behind(kX)}, {y}, z, kX);
+  const int flat = b.codes("flat", View{z.elements()}, {codes}, {z.elements()}, kX);
+  const RandomProduct last({.outputs = 10, .length = z.elements(), .x = kX, .weight_bits = 1}, 3);
+  b.program.outputs = {
+      b.codes("last", QuantizedLinear{1, z.elements(), 10, last.behind(kX)}, {flat}, {10}, kX)};
+  // The kernels take another shift for this multiplier.
+  QuantizedProduct& zero = *product(b.program.steps[3].operation);
+  edit(zero.output->m0, [](auto& m0) { m0[4] = 0; });
+  edit(zero.output->shift, [](auto& shift) { shift[4] = 62; });
+  const SavedProgram saved(b.program);
+  quantrain::test::for_each_isa([&] {
+    for (const KeepWeights keep : {KeepWeights::kFast, KeepWeights::kSmall}) {
+      const IntegerModel model(b.program, keep);
+      CHECK(model.program() == b.program);
+      CHECK(quantrain::test::read_bytes(SavedProgram(model.program()).path()) ==
+            quantrain::test::read_bytes(saved.path()));
+      for (const size_t step : {size_t{0}, size_t{1}, size_t{3}}) {
+        CAPTURE(step, isa_name(chosen_isa()));
+        const QuantizedProduct& p = product_at(model.program(), step);
+        const auto panels =
+            p.weight.panels(weights_shape(model.program().steps[step].operation), p.is_binary());
+        const int32_t* const m0 = p.output->m0.data();
+        CHECK((p.output->shift.data() == m0 + panels->padded_entries()) == (step != 3));
+        CHECK((p.bias.data() == m0 - panels->padded_entries()) ==
+              (p.zero_x == panels->layout().offset));
+      }
+      // The arrays outlive the model.
+      Program program = b.program;
+      { program = IntegerModel(b.program, keep).program(); }
+      CHECK(program == b.program);
+    }
+  });
 }
 
 TEST_CASE("the limit of memory counts shared panels once, on every instruction set",

@@ -14,6 +14,7 @@ namespace {
 using quantrain::test::kInfinity;
 using quantrain::test::kNan;
 using test::Builder;
+using test::edit;
 using test::every_operation;
 using test::kSigned;
 using test::kX;
@@ -50,7 +51,8 @@ class Mutator {
   void optional(const char*, int64_t& value, int64_t) { change(value); }
   bool are_two(const char*, const auto& operands) { return operands.size() == 2; }
   void operator()(const char*, std::vector<int32_t>& values) { each(values); }
-  void bytes(const char*, std::vector<int32_t>& values) { each(values); }
+  void words(const char*, SharedArray<int32_t>& values) { shared(values); }
+  void bytes(const char*, SharedArray<int32_t>& values) { shared(values); }
   void operator()(const char*, SharedArray<int32_t>& values) { shared(values); }
   void operator()(const char*, Constant& constant) {
     int bits = constant.bits();
@@ -88,11 +90,8 @@ class Mutator {
   void each(auto& values) {
     for (auto& value : values) change(value);
   }
-  template <class T>
-  void shared(SharedArray<T>& values) {
-    std::vector<T> copy(values.begin(), values.end());
-    each(copy);
-    values = std::move(copy);
+  void shared(SharedArray<int32_t>& values) {
+    edit(values, [&](auto& copy) { each(copy); });
   }
 
   int64_t target_;
@@ -241,8 +240,8 @@ TEST_CASE("a program whose steps do not fit together is refused", "[integer][pro
          const QuantizedLinear fc = step<QuantizedLinear>(p, kFc);
          QuantizedLinear& logits = step<QuantizedLinear>(p, kLogits);
          logits.product.output = fc.product.output;
-         logits.product.output->m0.resize(3);
-         logits.product.output->shift.resize(3);
+         edit(logits.product.output->m0, [](auto& m0) { m0.resize(3); });
+         edit(logits.product.output->shift, [](auto& shift) { shift.resize(3); });
        },
        "[logits] gives codes, but its value is declared as accumulators"},
       {[](Program& p) { step<QuantizedAdd>(p, kSum).operands[0].zero_x = 8; },
@@ -382,9 +381,14 @@ TEST_CASE("every change of structure, meaning or wiring changes the hash", "[int
       {"no output", [](Program& p) { step<QuantizedLinear>(p, kFc).product.output.reset(); }},
       {"an output", [](Program& p) { step<QuantizedLinear>(p, kLogits).product.output.emplace(); }},
       {"one multiplier fewer",
-       [](Program& p) { step<QuantizedLinear>(p, kFc).product.output->m0.pop_back(); }},
+       [](Program& p) {
+         edit(step<QuantizedLinear>(p, kFc).product.output->m0, [](auto& m0) { m0.pop_back(); });
+       }},
       {"one shift fewer",
-       [](Program& p) { step<QuantizedLinear>(p, kFc).product.output->shift.pop_back(); }},
+       [](Program& p) {
+         edit(step<QuantizedLinear>(p, kFc).product.output->shift,
+              [](auto& shift) { shift.pop_back(); });
+       }},
       {"one part fewer", [](Program& p) { step<QuantizedConcat>(p, kBoth).parts.pop_back(); }},
       {"parts swapped",
        [](Program& p) {

@@ -37,6 +37,14 @@ inline std::vector<uint8_t> random_codes(int64_t n, const QParams& params, uint6
   return codes;
 }
 
+/// Changes a copy of the numbers, and stores it.
+template <class Change>
+void edit(SharedArray<int32_t>& numbers, const Change& change) {
+  std::vector<int32_t> copy = numbers.values();
+  change(copy);
+  numbers = std::move(copy);
+}
+
 struct ProductSpec {
   int64_t outputs;
   int64_t length;

@@ -191,7 +191,8 @@ class Collector {
   bool are_two(const char*, const auto& operands) { return operands.size() == 2; }
   void operator()(const char* name, const std::vector<int32_t>& values) { put(name, values); }
   void operator()(const char* name, const SharedArray<int32_t>& values) { put(name, values); }
-  void bytes(const char* name, const std::vector<int32_t>& values) { put(name, values); }
+  void words(const char* name, const SharedArray<int32_t>& values) { put(name, values); }
+  void bytes(const char* name, const SharedArray<int32_t>& values) { put(name, values); }
   void operator()(const char* name, const integer::Constant& constant) {
     put("weight_bits", std::vector{constant.bits()});
     put(name, constant.values());

@@ -39,13 +39,15 @@ integer::QuantizedProduct product_of_signs(
   for (int32_t& b : bias) b = static_cast<int32_t>(random.below(7) - 3);
   p.bias = std::move(bias);
   if (output == Output::kSums) return p;
-  integer::Requantization y{.m0 = {}, .shift = {}, .y = {0, 0, 1}};
-  if (output == Output::kCodes) y.y = {10, 10, 250};
+  std::vector<int32_t> m0;
+  std::vector<int32_t> shift;
   for (int64_t o = 0; o < outputs; ++o) {
-    y.m0.push_back((1 << 30) + static_cast<int32_t>(random.below(1 << 30)));
-    y.shift.push_back(static_cast<int32_t>(31 + random.below(4)));
+    m0.push_back((1 << 30) + static_cast<int32_t>(random.below(1 << 30)));
+    shift.push_back(static_cast<int32_t>(31 + random.below(4)));
   }
-  p.output = y;
+  const StoredOutput y =
+      output == Output::kCodes ? StoredOutput{10, 10, 250} : StoredOutput{0, 0, 1};
+  p.output = integer::Requantization{std::move(m0), std::move(shift), y};
   return p;
 }
 
@@ -188,8 +190,8 @@ TEST_CASE("comparisons of 1-bit outputs equal requantization", "[quant][c99]") {
       bias[1] = -(1 << 30);
       p.bias = std::move(bias);
       p.output->y = y;
-      std::fill(p.output->m0.begin(), p.output->m0.end(), multiplier.m0);
-      std::fill(p.output->shift.begin(), p.output->shift.end(), multiplier.shift);
+      p.output->m0 = std::vector<int32_t>(kChannels, multiplier.m0);
+      p.output->shift = std::vector<int32_t>(kChannels, multiplier.shift);
       add_step(program,
                integer::QuantizedLinear{
                    .rows = 1, .inputs = kLength, .outputs = kChannels, .product = std::move(p)},

@@ -68,10 +68,10 @@ inline integer::QuantizedProduct random_product(int64_t outputs, int64_t length,
     weights.push_back(static_cast<int8_t>(static_cast<int>(random.below(255)) - 127));
   product.weight = std::move(weights);
   product.bias = SharedArray<int32_t>(std::vector<int32_t>(static_cast<size_t>(outputs), 7));
-  integer::Requantization output{.m0 = {}, .shift = {}, .y = {10, 10, 255}};
-  output.m0.assign(static_cast<size_t>(outputs), int32_t{1} << 30);
-  output.shift.assign(static_cast<size_t>(outputs), 40);
-  product.output = output;
+  const auto channels = static_cast<size_t>(outputs);
+  product.output = integer::Requantization{.m0 = std::vector<int32_t>(channels, 1 << 30),
+                                           .shift = std::vector<int32_t>(channels, 40),
+                                           .y = {10, 10, 255}};
   return product;
 }
 

@@ -167,12 +167,17 @@ TEST_CASE("layers with sixteen outputs or more have a C form", "[quant][c99][ser
       p.weight = {std::move(weights), bits};
       if (!codes) p.output.reset();
       if (codes && outputs == 16) p.output->y = {10, 140, 230};
-      for (size_t o = 0; codes && o < p.output->m0.size(); ++o) {
-        p.output->m0[o] += static_cast<int32_t>(random.below(1 << 30));
+      if (!codes) return p;
+      std::vector<int32_t> m0 = p.output->m0.values();
+      std::vector<int32_t> shift = p.output->shift.values();
+      for (size_t o = 0; o < m0.size(); ++o) {
+        m0[o] += static_cast<int32_t>(random.below(1 << 30));
         // If there are 64 outputs, some of their shifts need 64-bit arithmetic.
         const int64_t least = outputs == 64 ? 28 : 34, most_shift = outputs == 64 ? 62 : 44;
-        p.output->shift[o] = static_cast<int32_t>(least + random.below(most_shift - least + 1));
+        shift[o] = static_cast<int32_t>(least + random.below(most_shift - least + 1));
       }
+      p.output->m0 = std::move(m0);
+      p.output->shift = std::move(shift);
       return p;
     };
     for (const int64_t outputs : {16, 23, 28, 64}) {

@@ -135,7 +135,8 @@ TEST_CASE("sums that use the whole range of int32 are shifted without overflow",
   constexpr int32_t kMost = std::numeric_limits<int32_t>::max() - 127 * 255;
   product.bias = SharedArray<int32_t>(std::vector<int32_t>{kMost, -kMost, kMost, -kMost});
   constexpr int32_t kM0 = std::numeric_limits<int32_t>::max();
-  product.output = {{kM0, kM0, kM0, kM0}, {62, 62, 1, 1}, {128, 0, 255}};
+  product.output = integer::Requantization{
+      std::vector<int32_t>(4, kM0), std::vector<int32_t>{62, 62, 1, 1}, {128, 0, 255}};
   const QParams y{{.bits = 8}, -1, {1.0f}, {128}};
   b.program.outputs = {
       b.codes("sums", integer::QuantizedLinear{1, 1, 4, product}, {input}, {4}, y)};
