@@ -140,6 +140,9 @@ MpiRanks::MpiRanks() : state_(std::make_unique<State>()) {
     int provided = 0;
     check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided));
     s.owns_mpi = true;
+    // MPICH does not know the communicator of a request that failed.
+    for (MPI_Comm comm : {MPI_COMM_WORLD, MPI_COMM_SELF})
+      MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
   }
   MPI_Comm_size(MPI_COMM_WORLD, &s.size);
   try {
@@ -246,30 +249,19 @@ void MpiRanks::remember(const std::string& line) {
 
 namespace {
 
-/// What went wrong, if MPI_Testall() returned this code: that of the first request that failed.
-int code_of(int code, const std::vector<MPI_Status>& statuses) {
-  int kind = MPI_SUCCESS;
-  MPI_Error_class(code, &kind);
-  if (kind != MPI_ERR_IN_STATUS) return code;
-  const auto failed = std::find_if(statuses.begin(), statuses.end(), [](const MPI_Status& status) {
-    return status.MPI_ERROR != MPI_SUCCESS && status.MPI_ERROR != MPI_ERR_PENDING;
-  });
-  return failed == statuses.end() ? code : failed->MPI_ERROR;
-}
-
 /// Whether all requests have ended. Nothing if one failed, or a rank died; code: MPI's.
 std::optional<bool> ended(std::span<MPI_Request> requests, const Lifeline* lifeline, int& code) {
-  int done = 0;
-  std::vector<MPI_Status> statuses(requests.size());
-  code = MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, statuses.data());
-  if (code != MPI_SUCCESS) {
-    code = code_of(code, statuses);
-    return std::nullopt;
+  // One by one: MPI_Testall() would return that one failed, not why.
+  for (MPI_Request& request : requests) {
+    int done = 0;
+    code = MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+    if (code != MPI_SUCCESS) return std::nullopt;
+    if (done != 0) continue;
+    code = MPI_ERR_OTHER;
+    if (lifeline != nullptr && lifeline->dead() >= 0) return std::nullopt;
+    return false;
   }
-  if (done != 0) return true;
-  code = MPI_ERR_OTHER;
-  if (lifeline != nullptr && lifeline->dead() >= 0) return std::nullopt;
-  return false;
+  return true;
 }
 
 }  // namespace
