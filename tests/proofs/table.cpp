@@ -122,6 +122,7 @@ Json settings_of(const std::string& data,
                 {"width", width == nullptr ? "" : width->name}};
   if (way == "qat") {
     settings["qat_epochs"] = training.qat_epochs;
+    if (network.frozen_epochs > 0) settings["frozen_epochs"] = network.frozen_epochs;
     settings["learning_rate"] = width->learning_rate;
   }
   return settings;
@@ -154,6 +155,11 @@ Json measure(const TableNetwork& network,
                     {.epochs = training.qat_epochs,
                      .first_epoch = training.epochs,
                      .learning_rate = width.learning_rate,
+                     .begin_epoch =
+                         [&](int64_t epoch) {
+                           if (epoch >= training.qat_epochs - network.frozen_epochs)
+                             quant::freeze(net);
+                         },
                      .loss = task.loss});
   } else {
     quant::prepare_ptq(net, task.example, config_of(width, qat));

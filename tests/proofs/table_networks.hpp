@@ -66,7 +66,9 @@ inline Sequential wide_cnn() {
 struct TableNetwork : examples::Network {
   int64_t epochs = 20;      ///< in float
   int64_t qat_epochs = 20;  ///< then with quantization
-  int64_t moved = 0;        ///< images of training are moved by up to this many pixels
+  /// In the last of these, ranges, learned scales and batch norms are frozen.
+  int64_t frozen_epochs = 0;
+  int64_t moved = 0;  ///< images of training are moved by up to this many pixels
   int64_t batch = examples::Flags{}.batch;
   float learning_rate = examples::Flags{}.learning_rate;  ///< in float, at the start
   std::string data = {};                                  ///< its own data; empty: the images
@@ -77,15 +79,15 @@ struct TableNetwork : examples::Network {
 /// Those for sounds learn from the examples' data, and are there if the examples are.
 inline std::vector<TableNetwork> table_networks() {
   std::vector<TableNetwork> all{{{.name = "TFC", .make = three_layers<64>}},
-                                {{.name = "SFC", .make = three_layers<256>}, 20, 20, 1},
-                                {{.name = "LFC", .make = three_layers<1024>}, 10, 10, 1},
-                                {{.name = "LeNet-5", .make = lenet5}, 10, 10, 2},
-                                {{.name = "wide CNN", .make = wide_cnn}, 10, 10, 2}};
+                                {{.name = "SFC", .make = three_layers<256>}, 20, 20, 0, 1},
+                                {{.name = "LFC", .make = three_layers<1024>}, 10, 10, 3, 1},
+                                {{.name = "LeNet-5", .make = lenet5}, 10, 10, 3, 2},
+                                {{.name = "wide CNN", .make = wide_cnn}, 10, 10, 3, 2}};
   for (const examples::Network& network : examples::networks()) {
     if (network.name == "mnist_mlp") {
       all.push_back({network});
     } else {
-      all.push_back({network, 10, 10, 2});
+      all.push_back({network, 10, 10, 3, 2});
     }
   }
 #if QUANTRAIN_AUDIO
