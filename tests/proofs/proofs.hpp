@@ -92,12 +92,12 @@ void measure_accuracy(const Subjects& subjects, const AccuracyOptions& options);
 struct TableOptions {
   Training training{.epochs = 0, .qat_epochs = 0, .limit = 0};  ///< epochs 0: the network's own
   std::vector<uint64_t> seeds{0, 1, 2};
-  std::vector<std::string> networks;  ///< of table_networks(); empty: all
-  std::vector<std::string> widths;    ///< of table_widths(); empty: all
-  std::string results = {};           ///< as in AccuracyOptions
-  std::string cache = {};             ///< folder for spoken words
-  int part = 0, parts = 1;            ///< this process trains each `parts`-th network and seed
-  bool print_only = false;            ///< trains nothing, prints the results so far
+  std::vector<std::string> networks;            ///< of table_networks(); empty: all
+  std::vector<std::string> widths;              ///< of table_widths(); empty: all
+  std::string results = {};                     ///< as in AccuracyOptions
+  std::string cache = "keyword_spotting_data";  ///< folder for spoken words
+  int part = 0, parts = 1;  ///< this process trains each `parts`-th network and seed
+  bool print_only = false;  ///< trains nothing, prints the results so far
 };
 
 /// The table's bits of weights and activations, such as "W4A4".

@@ -132,7 +132,7 @@ void add_flags(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   table.add_option("--results", flags.table.results, "as in accuracy")->required();
   table.add_option("--cache", flags.table.cache, "folder for spoken words and their features")
-      ->required();
+      ->capture_default_str();
   table.add_option("--part", flags.table.part, "which part of the work this process does, from 0")
       ->check(CLI::Range(0, 1023))
       ->capture_default_str();
