@@ -373,7 +373,7 @@ TEST_CASE("the state of a shard of another network is refused", "[layers][distri
   REQUIRE(changes.size() == 2 * sizeof(uint64_t) + 4 * sizeof(float));
   const auto join = [&](std::vector<uint8_t> bytes) { pass.join({std::move(bytes)}, {{16}}); };
   CHECK_THROWS_AS(join({changes.begin(), changes.end() - 1}), DistributedError);
-  for (const size_t number : {0, 8}) {  // of the layer, and of the buffer
+  for (const size_t number : {size_t{0}, size_t{8}}) {  // of the layer, and of the buffer
     std::vector<uint8_t> other = changes;
     other[number] = 9;
     CHECK_THROWS_WITH(join(other), test::ContainsSubstring("another network's state"));
