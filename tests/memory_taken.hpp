@@ -32,9 +32,9 @@ inline int64_t memory_taken(const std::function<void()>& run) {
   return pool::counters().peak_bytes_in_use - base;
 }
 
-/// Bytes that malloc() has given to the program, whether or not they are mapped on their own, and
-/// bytes of the pool's large blocks, which are mapped without malloc(). 0 if the system does not
-/// say.
+/// Bytes that malloc() has given to the program, whether or not they are mapped on their own.
+/// Without the pool's blocks of a large page or more, which are mapped without malloc(). 0 if the
+/// system does not say.
 inline int64_t resident_bytes() {
 #if defined(__GLIBC__)
   pool::trim();
