@@ -199,7 +199,7 @@ struct QuantizeF32 {
 ///   one in the lowest bits. Its weights belong to terms that are 4 apart: byte i of the 4 bytes of
 ///   an output holds the terms i, i + 4 and so on of a group of 4 * per_byte() terms. Halves and
 ///   quarters are raised by `raised()`, 8 or 2, so that they are not negative. Eighths are signs: a
-///   1 is a weight of +1, and a 0 is one of -1; after the last term of a segment it is no weight.
+///   1 is a weight of +1, and a 0 is one of -1; a 0 after a segment's last term is no weight.
 ///   Products of at least `unpacks_from` rows first unpack a panel. `pairs` and `planes` describe
 ///   the unpacked panel, which has the same width.
 /// - kBits: x and the weights are bits. A byte of x or of the panel holds 8 terms, the first one in
@@ -214,7 +214,7 @@ struct PanelLayout {
   bool planes = false;
   bool octets = false;
   FewBits few = FewBits::kNone;
-  int64_t unpacks_from = 0;  ///< rows; 0: all products unpack. Only of fields.
+  int64_t unpacks_from = 0;  ///< products of so many rows unpack; 0: all. Only fields.
 
   QUANTRAIN_INLINE int64_t per_byte() const {
     return few == FewBits::kHalves     ? 2

@@ -108,6 +108,12 @@ TEST_CASE("prove measures rows of the table, each once, and prints what there is
   CHECK(count(out, "| W8A8 |") == 0);                     // not measured
   CHECK(count(out, "Not measured yet: SFC, LFC,") == 0);  // not wanted
   CHECK(count(out, "| W2A2 | -") + count(out, "| W1A1 | -") == 0);
+  // A network whose last epochs of QAT are frozen, with fewer epochs than these.
+  const std::string frozen = "table --results '" + place.path("results") +
+                             "' --networks mnist_bncnn --widths W4A4 --seeds 0 --limit 64 "
+                             "--epochs 1 --qat-epochs 2";
+  CHECK(place.run(kProve, frozen) == 0);
+  CHECK(count(place.read("results"), "\"frozen_epochs\":1") == 1);
 }
 
 TEST_CASE("prove refuses invalid flags and missing data", "[examples]") {

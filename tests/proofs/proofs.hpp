@@ -70,8 +70,9 @@ bool prove_quantized(const std::string& folder, const Images& images, const Trai
 
 /// Prints a table in Markdown: for each network of table_networks(), by bits, the bytes of its file
 /// and those that a loaded model keeps, fast and small (KeepWeights), as malloc() and the pool
-/// count them; the RAM of a run of one image; and the speed of the small model against the fast
-/// one, on one thread. Checks that no small model keeps more than the fast one. Needs glibc.
+/// count them; the RAM of a run of one sample; and the speed of the small model against the fast
+/// one, on one thread. Checks that a small model keeps at most 1.15 of its file and that RAM, and
+/// no more than the fast one. Needs glibc.
 bool prove_memory();
 
 struct AccuracyOptions {

@@ -105,6 +105,11 @@ Training training_for(const TableNetwork& network, Training training) {
   return training;
 }
 
+/// At least the first epoch finds ranges.
+int64_t frozen_epochs(const TableNetwork& network, const Training& training) {
+  return std::min(network.frozen_epochs, training.qat_epochs - 1);
+}
+
 /// What decides a result. Of QAT's epochs and learning rate only where there is QAT.
 Json settings_of(const std::string& data,
                  const TableNetwork& network,
@@ -122,7 +127,8 @@ Json settings_of(const std::string& data,
                 {"width", width == nullptr ? "" : width->name}};
   if (way == "qat") {
     settings["qat_epochs"] = training.qat_epochs;
-    if (network.frozen_epochs > 0) settings["frozen_epochs"] = network.frozen_epochs;
+    if (const int64_t frozen = frozen_epochs(network, training); frozen > 0)
+      settings["frozen_epochs"] = frozen;
     settings["learning_rate"] = width->learning_rate;
   }
   return settings;
@@ -157,7 +163,7 @@ Json measure(const TableNetwork& network,
                      .learning_rate = width.learning_rate,
                      .begin_epoch =
                          [&](int64_t epoch) {
-                           if (epoch >= training.qat_epochs - network.frozen_epochs)
+                           if (epoch >= training.qat_epochs - frozen_epochs(network, training))
                              quant::freeze(net);
                          },
                      .loss = task.loss});
@@ -227,7 +233,7 @@ class Table {
     for (const TableNetwork& network : networks_) {
       if (network.task) {
         add(network.data, network, [&](uint64_t seed) {
-          return network.task(seed, options_.cache);
+          return network.task(seed, options_.training.limit, options_.cache);
         });
       }
     }
@@ -239,19 +245,22 @@ class Table {
     for (const Json& result : results_.all())
       names.insert(result.at("settings").at("data").get<std::string>());
     for (const std::string& data : names) {
-      const bool images = std::none_of(networks_.begin(),
-                                       networks_.end(),
-                                       [&](const auto& network) { return network.data == data; });
-      std::printf("\n## %s\n", data.c_str());
+      const bool own = std::any_of(networks_.begin(), networks_.end(), [&](const auto& network) {
+        return network.data == data;
+      });
+      std::vector<const TableNetwork*> measured;
       std::string missing;
       for (const TableNetwork& network : networks_) {
-        if (network.data != (images ? "" : data)) continue;
-        if (values(data, network, "float", nullptr, "accuracy").empty()) {
-          missing += (missing.empty() ? "" : ", ") + network.name;
+        if (network.data != (own ? data : "")) continue;
+        if (!values(data, network, "float", nullptr, "accuracy").empty()) {
+          measured.push_back(&network);
         } else {
-          print(data, network);
+          missing += (missing.empty() ? "" : ", ") + network.name;
         }
       }
+      if (measured.empty()) continue;  // also data whose networks are not wanted
+      std::printf("\n## %s\n", data.c_str());
+      for (const TableNetwork* network : measured) print(data, *network);
       if (!missing.empty()) std::printf("\nNot measured yet: %s.\n", missing.c_str());
     }
   }

@@ -72,8 +72,8 @@ struct TableNetwork : examples::Network {
   int64_t batch = examples::Flags{}.batch;
   float learning_rate = examples::Flags{}.learning_rate;  ///< in float, at the start
   std::string data = {};                                  ///< its own data; empty: the images
-  /// Makes its own data for a seed. cache: a folder.
-  std::function<examples::Task(uint64_t seed, const std::string& cache)> task = {};
+  /// Makes its own data. limit: as in Training. cache: a folder.
+  std::function<examples::Task(uint64_t seed, int64_t limit, const std::string& cache)> task = {};
 };
 
 /// Those for sounds learn from the examples' data, and are there if the examples are.
@@ -94,16 +94,16 @@ inline std::vector<TableNetwork> table_networks() {
   TableNetwork words{{.name = "DS-CNN", .make = examples::ds_cnn, .input = {49, 10}}};
   words.learning_rate = 2e-3f;
   words.data = "spoken words";
-  words.task = [](uint64_t seed, const std::string& cache) {
-    return examples::spot_keywords({.seed = seed},
+  words.task = [](uint64_t seed, int64_t limit, const std::string& cache) {
+    return examples::spot_keywords({.seed = seed, .limit = limit},
                                    {.cache = cache + "/words-" + std::to_string(seed)});
   };
   all.push_back(std::move(words));
   TableNetwork bearings{{.name = "autoencoder", .make = examples::autoencoder, .input = {640}}};
   bearings.batch = 128;
   bearings.data = "bearings";
-  bearings.task = [](uint64_t seed, const std::string&) {
-    return examples::detect_faults({.seed = seed}, {});
+  bearings.task = [](uint64_t seed, int64_t limit, const std::string&) {
+    return examples::detect_faults({.seed = seed, .limit = limit}, {});
   };
   all.push_back(std::move(bearings));
 #endif

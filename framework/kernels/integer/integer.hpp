@@ -141,8 +141,8 @@ class ProductParams {
 
   int32_t zero_x() const { return zero_x_; }
 
-  // For the kernels' callers: the values, beginning at a channel. From any channel, callers may
-  // read a whole panel of values.
+  // For the kernels' callers: the values, beginning at a channel. From a panel's first channel,
+  // callers may read a whole panel of values, rounded up to 16.
   const int32_t* start(int64_t channel) const { return values_.get() + channel; }
   RequantizeU8 requantize(int64_t channel) const { return requantize_.from(channel); }
 
