@@ -153,9 +153,9 @@ struct RequantizeU8 {
   int32_t lo = 0;          ///< as a stored byte
   int32_t hi = 255;
   /// Whether the zero point lies in [0, 255] and every shift lies in [33, 54] (real multipliers
-  /// from 2^-24 to 1/4), see is_usual(). Then kernels use only the upper halves of products. Before
-  /// the remaining shift they add 2^(shift - 33) + zero_point * 2^(shift - 32), so that the shift
-  /// rounds and its result includes the zero point.
+  /// from 2^-24 to 1/4), see is_usual(). Then kernels use only the upper halves of products. On
+  /// x86-64, before the remaining shift, they add 2^(shift - 33) + zero_point * 2^(shift - 32), so
+  /// that the shift rounds and its result includes the zero point.
   bool usual = false;
 
   /// The same parameters with `channel` as the first channel.

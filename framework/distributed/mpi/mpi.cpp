@@ -140,7 +140,8 @@ MpiRanks::MpiRanks() : state_(std::make_unique<State>()) {
     int provided = 0;
     check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided));
     s.owns_mpi = true;
-    // MPICH does not know the communicator of a request that failed.
+    // MPICH does not know the communicator of a request that failed, and raises the error on the
+    // world's: that must return, not end the process.
     for (MPI_Comm comm : {MPI_COMM_WORLD, MPI_COMM_SELF})
       MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
   }

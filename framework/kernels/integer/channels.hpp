@@ -29,7 +29,8 @@ Buffer<int8_t> packed_signs(const Conv2dShape& s, const int8_t* w);
 inline constexpr int64_t kBlockProducts = int64_t{1} << 21;
 inline constexpr int64_t kOutputProducts = 32;
 
-/// The shift for a multiplier of 0. The result is the same for any shift; this one is_usual().
+/// The shift for a multiplier of 0. The result is the same for any shift; one in [33, 54] keeps
+/// is_usual() true.
 inline constexpr int32_t kAnyShift = 40;
 
 /// RequantizeU8::usual for n channels.

@@ -61,8 +61,7 @@ class PackedWeightsS8 {
   /// Number of entries of ProductParams: one for each output. If several pixels of a depthwise
   /// convolution fill a vector, the entries are repeated for each of these pixels.
   int64_t entries() const { return entries_; }
-  /// Entries with those that kernels may read behind them: they read whole panels, and 16 at a
-  /// time.
+  /// Entries with padding: kernels read whole panels, and 16 entries at a time.
   int64_t padded_entries() const;
   /// Computes, for each output channel, the sum of its weights. The input's zero point is
   /// multiplied by this sum.
@@ -135,8 +134,8 @@ class ProductParams {
   /// Bytes that the parameters for such weights take. They may be planned().
   static int64_t bytes(const PackedWeightsS8& w, bool requantizes);
   /// One of the arrays below, from its first entry `at` on. It keeps the parameters alive. The
-  /// entries of channels are those of the constructor, apart from shifts of multipliers of 0, and
-  /// from biases if the start value differs.
+  /// arrays are those of the constructor, except the shifts of multipliers of 0, and the start
+  /// values, which are the biases only if zero_x is the layout's offset.
   std::shared_ptr<const int32_t> share(const int32_t* at) const { return {values_, at}; }
 
   int32_t zero_x() const { return zero_x_; }
