@@ -10,6 +10,7 @@
 #include "framework/core/rounding.hpp"
 #include "framework/core/text_stream.hpp"
 #include "framework/core/version.hpp"
+#include "framework/kernels/float/elementwise.hpp"
 #include "layers/network/layer_type.hpp"
 #include "layers/state.hpp"
 
@@ -56,11 +57,10 @@ std::string description_of(const Module& layer) {
 }
 
 /// factor * x, in memory of its own: users may hold x.
-Tensor product(const Tensor& x, float factor) {
+Tensor scaled(const Tensor& x, float factor) {
   Tensor y = Tensor::empty(x.shape());
   const Floats from = x.floats();
-  float* const to = y.mutable_data();
-  for (int64_t i = 0; i < y.elements(); ++i) to[i] = factor * from[i];
+  kernels::affine_f32(y.elements(), from, factor, 0.0f, y.mutable_data());
   return y;
 }
 
@@ -176,7 +176,7 @@ void DataParallel::backward(
     int64_t shard, Tensor y, float weight, ShardExchange& exchange, bool sends) {
   // What the loss has set, or computed in a backward pass of its own.
   for (Tensor& tensor : tensors_) {
-    if (tensor.grad().defined()) tensor.set_grad(product(tensor.grad(), weight));
+    if (tensor.grad().defined()) tensor.set_grad(scaled(tensor.grad(), weight));
   }
   if (weight != 1.0f) y = mul(y, Tensor::full(y.shape(), weight));
   const auto add = [&](size_t t) {
@@ -186,6 +186,9 @@ void DataParallel::backward(
     if (!grad.defined() && least == nullptr) return;
     tensor.zero_grad();
     TensorAccess::set_least(tensor, nullptr);
+    // The sum over the shards may take the gradient's memory. A node may have set one of the
+    // user's.
+    if (grad.defined() && !TensorAccess::is_sole(grad)) grad = scaled(grad, 1.0f);
     if (!exchange.add(shard, t, std::move(grad), least))
       throw GraphError(
           kParallel,

@@ -265,6 +265,19 @@ TEST_CASE("gradients that a loss computes by itself are joined like all others",
   CHECK(some.values[1] == std::vector<float>{0.25f, 0.25f});
 }
 
+TEST_CASE("a tensor that a node sets as a gradient keeps its values", "[layers][distributed]") {
+  const Tensor ones = Tensor::full({2}, 1.0f);
+  const Gradients some = same_gradients(2, [&](Sequential& net, Batch& shard) {
+    const Tensor x = Tensor::full({1}, 1.0f).set_requires_grad(true);
+    const Tensor y = record<CallingNode>(
+        x.detach(), {x}, [&] { Tensor(net.find("1").parameters()[1]).set_grad(ones); });
+    return add(mean(y), mean_of(net, 0, shard.input));
+  });
+  REQUIRE(some.values.size() == 4);
+  CHECK(some.values[3] == std::vector<float>{4.0f, 4.0f});  // the sum over four shards
+  CHECK(test::values(ones) == std::vector<float>{1.0f, 1.0f});
+}
+
 TEST_CASE("a gradient that comes after it was sent is refused", "[layers][distributed]") {
   const Loss loss = [](Sequential& net, Batch& shard) {
     const Tensor x = Tensor::full({1}, 1.0f).set_requires_grad(true);
