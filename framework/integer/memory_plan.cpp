@@ -133,8 +133,11 @@ int64_t kept_bytes(const Program& program) {
       continue;
     }
     const kernels::PackedWeightsS8 w = p->planned(weights_shape(step.operation));
-    // The kernels' copy of multipliers and shifts is the only one, and mostly that of biases, too.
+    // The kernels' arrays are the only copy, apart from shifts if one belongs to a multiplier of 0,
+    // and from some biases (share_arrays).
     bytes += kernels::ProductParams::bytes(w, p->output.has_value());
+    if (p->output && std::count(p->output->m0.begin(), p->output->m0.end(), 0) > 0)
+      bytes += 4 * p->output->shift.size();
     const bool own_bias = p->zero_x != w.layout().offset;
     if (own_bias && known.insert({p->bias.data(), 32, p->bias.size()}).second)
       bytes += 4 * p->bias.size();

@@ -169,7 +169,8 @@ TEST_CASE("a model keeps one copy of what its kernels read for each output",
   const RandomProduct last({.outputs = 10, .length = z.elements(), .x = kX, .weight_bits = 1}, 3);
   b.program.outputs = {
       b.codes("last", QuantizedLinear{1, z.elements(), 10, last.behind(kX)}, {flat}, {10}, kX)};
-  // The kernels take another shift for this multiplier.
+  const Program usual = b.program;
+  // The kernels take another shift for this multiplier, so the program keeps its shifts.
   QuantizedProduct& zero = *product(b.program.steps[3].operation);
   edit(zero.output->m0, [](auto& m0) { m0[4] = 0; });
   edit(zero.output->shift, [](auto& shift) { shift[4] = 62; });
@@ -190,6 +191,7 @@ TEST_CASE("a model keeps one copy of what its kernels read for each output",
         CHECK((p.bias.data() == m0 - panels->padded_entries()) ==
               (p.zero_x == panels->layout().offset));
       }
+      CHECK(model.kept_bytes() == IntegerModel(usual, keep).kept_bytes() + 4 * 10);
       // The arrays outlive the model.
       Program program = b.program;
       { program = IntegerModel(b.program, keep).program(); }
