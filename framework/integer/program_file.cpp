@@ -344,14 +344,15 @@ Program program_from(const TensorFile& file,
   Constants constants(reader, tensors);
   // Exactly as many as there are: a model keeps them.
   const std::vector<JsonValue> values = reader.list("values", kMostSteps);
-  program.values = std::vector<Value>(values.size());
-  for (size_t i = 0; i < values.size(); ++i) program.values[i] = value_from(values[i], i);
+  program.values.reserve(values.size());
+  for (const JsonValue value : values)
+    program.values.push_back(value_from(value, program.values.size()));
   program.inputs = reader.ids("inputs");
   program.outputs = reader.ids("outputs");
   const std::vector<JsonValue> steps = reader.list("steps", kMostSteps);
-  program.steps = std::vector<Step>(steps.size());
-  for (size_t i = 0; i < steps.size(); ++i)
-    program.steps[i] = step_from(steps[i], i, tensors, constants);
+  program.steps.reserve(steps.size());
+  for (const JsonValue step : steps)
+    program.steps.push_back(step_from(step, program.steps.size(), tensors, constants));
   reader.finish();
   constants.finish();
   tensors.finish();
