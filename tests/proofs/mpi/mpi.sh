@@ -279,7 +279,10 @@ if [[ $hanging -gt 0 ]]; then echo "$hanging launchers did not end after all ran
 # Before ranks are connected, and once they take leave, only the launcher knows who died. MPICH's may also cut off
 # quantrain's line.
 bar() {
-  if [[ $1 -eq 0 || $(($2 * 10)) -lt $(($1 * 9)) ]]; then
+  if [[ $1 -eq 0 ]]; then
+    echo "no rank was killed in training: use more --kills"
+    failures=$((failures + 1))
+  elif [[ $(($2 * 10)) -lt $(($1 * 9)) ]]; then
     echo "$3 must name at least 9 of 10"
     failures=$((failures + 1))
   fi
