@@ -5,12 +5,7 @@
 
 #include "framework/core/cpu.hpp"
 #include "framework/core/parallel.hpp"
-#include "framework/core/random.hpp"
 #include "framework/integer/integer_model.hpp"
-#include "layers/init.hpp"
-#include "quant/lowering/convert.hpp"
-#include "quant/prepare/prepare.hpp"
-#include "quant/prepare/scopes.hpp"
 #include "tests/memory_taken.hpp"
 #include "tests/proofs/proofs.hpp"
 #include "tests/proofs/table_networks.hpp"
@@ -20,23 +15,6 @@ namespace quantrain::proofs {
 namespace {
 
 constexpr int64_t kBatches[] = {1, 64};
-
-/// The network with random weights, of so many bits as its activations.
-IntegerModel model_of(const examples::Network& network, int bits) {
-  manual_seed(0);
-  Sequential net = network.make();
-  Random random(1);
-  std::vector<int64_t> extents{64};
-  extents.insert(extents.end(), network.input.begin(), network.input.end());
-  std::vector<float> pixels(static_cast<size_t>(64 * network.input.elements()));
-  for (float& pixel : pixels) pixel = random.uniform(0.0f, 1.0f);
-  const Tensor images = Tensor::from(Shape(extents), pixels);
-  quant::QConfig config = quant::QConfig::bits(bits, bits);
-  config.input_range = Range{0.0f, 1.0f};
-  quant::prepare_ptq(net, images, config);
-  quant::calibrate(net, images);
-  return quant::convert(net, images);
-}
 
 /// Microseconds of a call of each model. Calls of both take turns; the fastest counts.
 std::pair<double, double> times_of(const IntegerModel& a, const IntegerModel& b, int64_t n) {
@@ -68,7 +46,7 @@ bool prove_memory() {
   bool held = true;
   for (const TableNetwork& network : table_networks()) {
     for (const int bits : {8, 4, 2, 1}) {
-      model_of(network, bits).save(path);
+      random_model(network, quant::QConfig::bits(bits, bits)).save(path);
       const auto file = static_cast<int64_t>(std::filesystem::file_size(path));
       int64_t resident[2];
       { IntegerModel::load(path); }  // what is allocated once

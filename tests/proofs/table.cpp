@@ -5,13 +5,11 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <span>
 
 #include "examples/common/flags.hpp"
 #include "examples/common/report.hpp"
 #include "examples/common/training.hpp"
 #include "framework/core/parallel.hpp"
-#include "framework/data/tensor_dataset.hpp"
 #include "framework/data/transforms.hpp"
 #include "framework/metrics/evaluate.hpp"
 #include "layers/evaluate.hpp"
@@ -179,21 +177,8 @@ Json measure(const TableNetwork& network,
 
 /// Microseconds for one sample on one core. Weights and samples do not matter.
 double microseconds(const TableNetwork& network, const Width& width) {
-  constexpr int64_t kBatch = 64;
-  manual_seed(0);
-  Sequential net = network.make();
-  std::vector<int64_t> extents{kBatch};
-  for (const int64_t n : network.input) extents.push_back(n);
-  const Shape shape{std::span<const int64_t>(extents)};
-  std::vector<uint8_t> codes(static_cast<size_t>(shape.elements()));
-  Random random(0);
-  for (uint8_t& code : codes) code = static_cast<uint8_t>(random.below(256));
-  const TensorDataset samples(SampleArray::bytes(shape, codes), SameAsInput{});
-  const Tensor example = samples.batch(0, 1).input;
-  quant::prepare_ptq(net, example, config_of(width, false));
-  quant::calibrate(net, DataLoader(samples, {.batch = kBatch}));
-  const IntegerModel model = quant::convert(net, example);
-  codes.resize(codes.size() / kBatch);
+  const IntegerModel model = random_model(network, config_of(width, false));
+  const std::vector<uint8_t> codes(static_cast<size_t>(network.input.elements()), 128);
   std::vector<int32_t> y(static_cast<size_t>(model.output_size()));
   const SerialLoops serial;
   const examples::CallTimes times = examples::time_calls(200, [&](int64_t n) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <utility>
@@ -11,7 +12,14 @@
 #include "examples/data/keywords.hpp"
 #include "examples/networks.hpp"
 #include "examples/tiny_networks.hpp"
+#include "framework/core/random.hpp"
+#include "framework/data/tensor_dataset.hpp"
+#include "framework/integer/integer_model.hpp"
+#include "layers/init.hpp"
 #include "layers/layers.hpp"
+#include "quant/lowering/convert.hpp"
+#include "quant/prepare/prepare.hpp"
+#include "quant/prepare/scopes.hpp"
 
 // The networks of docs/accuracy.md: the examples', and for images [N, 28, 28, 1] of ten classes
 // also those for which others have published accuracies at few bits.
@@ -75,6 +83,24 @@ struct TableNetwork : examples::Network {
   /// Makes its own data. limit: as in Training. cache: a folder.
   std::function<examples::Task(uint64_t seed, int64_t limit, const std::string& cache)> task = {};
 };
+
+/// A network with random weights in integers, calibrated on random samples: for what depends on
+/// its layers and bits alone.
+inline IntegerModel random_model(const examples::Network& network, const quant::QConfig& config) {
+  manual_seed(0);
+  Sequential net = network.make();
+  constexpr int64_t kSamples = 64;
+  std::vector<int64_t> extents{kSamples};
+  extents.insert(extents.end(), network.input.begin(), network.input.end());
+  Random random(1);
+  std::vector<uint8_t> codes(static_cast<size_t>(kSamples * network.input.elements()));
+  for (uint8_t& code : codes) code = static_cast<uint8_t>(random.below(256));
+  const TensorDataset data(SampleArray::bytes(Shape(extents), codes), SameAsInput{});
+  const Tensor samples = data.batch(0, kSamples).input;
+  quant::prepare_ptq(net, samples, config);
+  quant::calibrate(net, samples);
+  return quant::convert(net, samples);
+}
 
 /// Those for sounds learn from the examples' data, and are there if the examples are.
 inline std::vector<TableNetwork> table_networks() {
