@@ -96,12 +96,14 @@ TEST_CASE("prove measures each accuracy once", "[examples]") {
 TEST_CASE("prove measures rows of the table, each once, and prints what there is", "[examples]") {
   const Workplace place;
   const std::string flags = "table --results '" + place.path("results") +
-                            "' --networks TFC --widths W2A2,W1A1 --seeds 0 --limit 64 --epochs 1";
+                            "' --networks TFC --widths W2A2,W1A1 --seeds 0 --limit 64 "
+                            "--epochs 1 --qat-epochs 1";
   REQUIRE(place.run(kProve, flags) == 0);
-  // Float; W2A2 in three ways; W1A1 in two, since AdaRound needs more than two codes.
-  CHECK(count(place.read("results"), "\n") == 6);
+  // Float; W2A2 in four ways; W1A1 in three, since AdaRound needs more than two codes.
+  CHECK(count(place.read("results"), "\n") == 8);
+  CHECK(count(place.read("results"), "\"qat_epochs\":3,") == 2);  // distilled
   REQUIRE(place.run(kProve, flags) == 0);
-  CHECK(count(place.read("results"), "\n") == 6);
+  CHECK(count(place.read("results"), "\n") == 8);
   REQUIRE(place.run(kProve, flags + " --print") == 0);
   const std::string out = place.read("out");
   CHECK(count(out, "### TFC\n") == 1);
@@ -111,8 +113,9 @@ TEST_CASE("prove measures rows of the table, each once, and prints what there is
   // A network whose last epochs of QAT are frozen, with fewer epochs than these.
   const std::string frozen = "table --results '" + place.path("results") +
                              "' --networks mnist_bncnn --widths W4A4 --seeds 0 --limit 64 "
-                             "--epochs 1 --qat-epochs 2";
+                             "--epochs 1 --qat-epochs 2 --ways qat";
   CHECK(place.run(kProve, frozen) == 0);
+  CHECK(count(place.read("results"), "\n") == 10);
   CHECK(count(place.read("results"), "\"frozen_epochs\":1") == 1);
 }
 

@@ -95,12 +95,15 @@ struct TableOptions {
   std::vector<uint64_t> seeds{0, 1, 2};
   std::vector<std::string> networks;            ///< of table_networks(); empty: all
   std::vector<std::string> widths;              ///< of table_widths(); empty: all
+  std::vector<std::string> ways;                ///< of table_ways(); empty: all
   std::string results = {};                     ///< as in AccuracyOptions
   std::string cache = "keyword_spotting_data";  ///< folder for spoken words
   int part = 0, parts = 1;  ///< this process trains each `parts`-th network and seed
   bool print_only = false;  ///< trains nothing, prints the results so far
 };
 
+/// How a network gets its integers, such as "qat": the columns of the table.
+std::vector<std::string> table_ways();
 /// The table's bits of weights and activations, such as "W4A4".
 std::vector<std::string> table_widths();
 

@@ -127,6 +127,9 @@ void add_flags(CLI::App& app, Flags& flags) {
   table.add_option("--widths", flags.table.widths, "only these bits")
       ->check(CLI::IsMember(table_widths()))
       ->delimiter(',');
+  table.add_option("--ways", flags.table.ways, "only these columns")
+      ->check(CLI::IsMember(table_ways()))
+      ->delimiter(',');
   table.add_option("--seeds", flags.table.seeds, "seeds; everything is repeated for each")
       ->delimiter(',')
       ->capture_default_str();

@@ -9,6 +9,11 @@
 #include "examples/common/flags.hpp"
 #include "examples/common/report.hpp"
 #include "examples/common/training.hpp"
+#include "framework/autograd/node.hpp"
+#include "framework/autograd/ops/add.hpp"
+#include "framework/autograd/ops/cross_entropy.hpp"
+#include "framework/autograd/ops/distillation_loss.hpp"
+#include "framework/autograd/ops/mul.hpp"
 #include "framework/core/parallel.hpp"
 #include "framework/data/transforms.hpp"
 #include "framework/metrics/evaluate.hpp"
@@ -51,14 +56,22 @@ constexpr Width kWidths[] = {{"W8A8", 8, 8, 5e-4f},
 struct Way {
   const char* key;
   const char* title;
+  bool improves = false;
+  int64_t times = 0;  ///< QAT of so many times the network's epochs; 0: PTQ
+  /// The loss is the mean of the task's and of the distance to the float network's outputs.
+  bool distils = false;
 };
-constexpr Way kWays[] = {{"ptq", "PTQ"}, {"improved", "PTQ, improved"}, {"qat", "QAT"}};
+constexpr Way kWays[] = {{"ptq", "PTQ"},
+                         {"improved", "PTQ, improved", true},
+                         {"qat", "QAT", false, 1},
+                         {"distilled", "QAT, distilled", false, 3, true}};
 
-/// A weight function is trained. AdaRound needs more than the two codes of a sign.
-bool exists(const Way& way, const Width& width) {
-  const std::string_view key = way.key;
-  if (key == "qat") return true;
-  return !(width.function && width.weights > 1) && !(key == "improved" && width.weights == 1);
+/// A weight function is trained. AdaRound needs more than the two codes of a sign. Only classes
+/// are distilled, and only where QAT leaves a gap.
+bool exists(const Way& way, const TableNetwork& network, const Width& width) {
+  if (way.distils) return network.classifies && width.activations <= 2;
+  if (way.times > 0) return true;
+  return !(width.function && width.weights > 1) && !(way.improves && width.weights == 1);
 }
 
 /// Up to 4 bits, QAT learns the scales of weights and activations. A weight function has its own
@@ -103,17 +116,21 @@ Training training_for(const TableNetwork& network, Training training) {
   return training;
 }
 
-/// At least the first epoch finds ranges.
-int64_t frozen_epochs(const TableNetwork& network, const Training& training) {
-  return std::min(network.frozen_epochs, training.qat_epochs - 1);
+int64_t qat_epochs(const Way& way, const Training& training) {
+  return way.times * training.qat_epochs;
 }
 
-/// What decides a result. Of QAT's epochs and learning rate only where there is QAT.
+/// At least the first epoch finds ranges.
+int64_t frozen_epochs(const Way& way, const TableNetwork& network, const Training& training) {
+  return std::min(way.times * network.frozen_epochs, qat_epochs(way, training) - 1);
+}
+
+/// What decides a result. Of QAT's epochs and learning rate only where there is QAT. No way: float.
 Json settings_of(const std::string& data,
                  const TableNetwork& network,
                  const Training& training,
                  uint64_t seed,
-                 std::string_view way,
+                 const Way* way,
                  const Width* width) {
   Json settings{{"data", data},
                 {"network", network.name},
@@ -121,11 +138,11 @@ Json settings_of(const std::string& data,
                 {"moved", network.moved},
                 {"limit", training.limit},
                 {"seed", seed},
-                {"way", way},
+                {"way", way == nullptr ? "float" : way->key},
                 {"width", width == nullptr ? "" : width->name}};
-  if (way == "qat") {
-    settings["qat_epochs"] = training.qat_epochs;
-    if (const int64_t frozen = frozen_epochs(network, training); frozen > 0)
+  if (way != nullptr && way->times > 0) {
+    settings["qat_epochs"] = qat_epochs(*way, training);
+    if (const int64_t frozen = frozen_epochs(*way, network, training); frozen > 0)
       settings["frozen_epochs"] = frozen;
     settings["learning_rate"] = width->learning_rate;
   }
@@ -141,36 +158,50 @@ Json measured(const IntegerModel& model, const examples::Task& task) {
           {"ram", model.memory(1)}};
 }
 
+/// Half of the loss says how far the outputs are from the teacher's, at temperature 2.
+std::function<Tensor(Module& net, Batch& batch)> distillation_from(Sequential& teacher) {
+  teacher.eval();
+  return [&teacher](Module& net, Batch& batch) {
+    const Tensor wanted = [&] {
+      const NoGrad no_grad;
+      return teacher(batch.input);
+    }();
+    const Tensor y = net(std::move(batch.input));
+    const Tensor half = Tensor::full({}, 0.5f);
+    return add(mul(half, cross_entropy(y, batch)), mul(half, distillation_loss(y, wanted, 2.0f)));
+  };
+}
+
 Json measure(const TableNetwork& network,
              Sequential& trained,
              const examples::Task& task,
              const Training& training,
              uint64_t seed,
-             std::string_view way,
+             const Way& way,
              const Width& width) {
   Sequential net = network.make();
   copy_state(trained, net);
-  const bool qat = way == "qat";
+  const bool qat = way.times > 0;
   if (qat) {
     quant::prepare_qat(net, task.example, config_of(width, qat));
     DataLoader loader = training_of(network, task, seed);
+    const int64_t epochs = qat_epochs(way, training);
+    const int64_t first_frozen = epochs - frozen_epochs(way, network, training);
     examples::train(net,
                     loader,
-                    {.epochs = training.qat_epochs,
+                    {.epochs = epochs,
                      .first_epoch = training.epochs,
                      .learning_rate = width.learning_rate,
                      .begin_epoch =
                          [&](int64_t epoch) {
-                           if (epoch >= training.qat_epochs - frozen_epochs(network, training))
-                             quant::freeze(net);
+                           if (epoch >= first_frozen) quant::freeze(net);
                          },
-                     .loss = task.loss});
+                     .loss = way.distils ? distillation_from(trained) : task.loss});
   } else {
     quant::prepare_ptq(net, task.example, config_of(width, qat));
     const DataLoader calibration = evaluation_of(task.calibration);
     quant::calibrate(net, calibration);
-    if (way == "improved")
-      quant::improve(net, calibration, {quant::WeightRanges{}, quant::AdaRound{}});
+    if (way.improves) quant::improve(net, calibration, {quant::WeightRanges{}, quant::AdaRound{}});
   }
   return measured(quant::convert(net, task.example), task);
 }
@@ -192,9 +223,7 @@ class Table {
   Table(const std::vector<Images>& data, const TableOptions& options)
       : data_(data), options_(options), results_(options.results) {
     for (const TableNetwork& network : table_networks()) {
-      const auto& names = options.networks;
-      if (names.empty() || std::find(names.begin(), names.end(), network.name) != names.end())
-        networks_.push_back(network);
+      if (wanted(options.networks, network.name)) networks_.push_back(network);
     }
   }
 
@@ -237,7 +266,7 @@ class Table {
       std::string missing;
       for (const TableNetwork& network : networks_) {
         if (network.data != (own ? data : "")) continue;
-        if (!values(data, network, "float", nullptr, "accuracy").empty()) {
+        if (!values(data, network, nullptr, nullptr, "accuracy").empty()) {
           measured.push_back(&network);
         } else {
           missing += (missing.empty() ? "" : ", ") + network.name;
@@ -271,32 +300,31 @@ class Table {
           {.epochs = training.epochs, .learning_rate = network.learning_rate, .loss = task->loss});
       return *trained;
     };
-    const Json of_float = settings_of(data, network, training, seed, "float", nullptr);
+    const Json of_float = settings_of(data, network, training, seed, nullptr, nullptr);
     if (results_.find(of_float) == nullptr) {
       Sequential& net = start();
       results_.add(of_float, {{"accuracy", task->score(predict(net, evaluation_of(task->test)))}});
     }
     for (const Width& width : kWidths) {
-      if (!wanted(width)) continue;
+      if (!wanted(options_.widths, width.name)) continue;
       for (const Way& way : kWays) {
-        if (!exists(way, width)) continue;
-        const Json settings = settings_of(data, network, training, seed, way.key, &width);
+        if (!wanted(options_.ways, way.key) || !exists(way, network, width)) continue;
+        const Json settings = settings_of(data, network, training, seed, &way, &width);
         if (results_.find(settings) != nullptr) continue;
         Sequential& net = start();
-        results_.add(settings, measure(network, net, *task, training, seed, way.key, width));
+        results_.add(settings, measure(network, net, *task, training, seed, way, width));
       }
     }
   }
 
-  bool wanted(const Width& width) const {
-    const auto& names = options_.widths;
-    return names.empty() || std::find(names.begin(), names.end(), width.name) != names.end();
+  static bool wanted(const std::vector<std::string>& names, std::string_view name) {
+    return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
   }
 
   /// What was measured, for each seed that has a result.
   std::vector<double> values(const std::string& data,
                              const TableNetwork& network,
-                             const char* way,
+                             const Way* way,
                              const Width* width,
                              const char* what) const {
     std::vector<double> values;
@@ -311,7 +339,7 @@ class Table {
 
   std::string accuracy(const std::string& data,
                        const TableNetwork& network,
-                       const char* way,
+                       const Way* way,
                        const Width* width) const {
     const std::vector<double> all = values(data, network, way, width, "accuracy");
     if (all.empty()) return "-";
@@ -325,13 +353,16 @@ class Table {
     return text;
   }
 
-  /// Of the network after QAT, or after quantization if there is none.
+  /// Of the network that was trained longest.
   std::string number(const std::string& data,
                      const TableNetwork& network,
                      const Width* width,
                      const char* what) const {
-    std::vector<double> all = values(data, network, "qat", width, what);
-    if (all.empty()) all = values(data, network, "ptq", width, what);
+    std::vector<double> all;
+    for (const Way& way : kWays) {
+      if (std::vector<double> found = values(data, network, &way, width, what); !found.empty())
+        all = std::move(found);
+    }
     if (all.empty()) return "-";
     char text[48];
     std::snprintf(text, sizeof text, "%.0f", statistics(all).mean);
@@ -341,14 +372,15 @@ class Table {
   void print(const std::string& data, const TableNetwork& network) const {
     std::printf("\n### %s\n\nFloat: %s.\n\n",
                 network.name.c_str(),
-                accuracy(data, network, "float", nullptr).c_str());
-    std::printf("| bits | PTQ | PTQ, improved | QAT | bytes | RAM | us |\n");
-    std::printf("|---|---|---|---|---|---|---|\n");
+                accuracy(data, network, nullptr, nullptr).c_str());
+    std::printf("| bits |");
+    for (const Way& way : kWays) std::printf(" %s |", way.title);
+    std::printf(" bytes | RAM | us |\n|---|---|---|---|---|---|---|---|\n");
     for (const Width& width : kWidths) {
       if (number(data, network, &width, "bytes") == "-") continue;
       std::printf("| %s |", width.name);
       for (const Way& way : kWays)
-        std::printf(" %s |", accuracy(data, network, way.key, &width).c_str());
+        std::printf(" %s |", accuracy(data, network, &way, &width).c_str());
       std::printf(" %s | %s | %.1f |\n",
                   number(data, network, &width, "bytes").c_str(),
                   number(data, network, &width, "ram").c_str(),
@@ -363,6 +395,12 @@ class Table {
 };
 
 }  // namespace
+
+std::vector<std::string> table_ways() {
+  std::vector<std::string> names;
+  for (const Way& way : kWays) names.emplace_back(way.key);
+  return names;
+}
 
 std::vector<std::string> table_widths() {
   std::vector<std::string> names;

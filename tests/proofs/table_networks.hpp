@@ -79,7 +79,8 @@ struct TableNetwork : examples::Network {
   int64_t moved = 0;  ///< images of training are moved by up to this many pixels
   int64_t batch = examples::Flags{}.batch;
   float learning_rate = examples::Flags{}.learning_rate;  ///< in float, at the start
-  std::string data = {};                                  ///< its own data; empty: the images
+  bool classifies = true;
+  std::string data = {};  ///< its own data; empty: the images
   /// Makes its own data. limit: as in Training. cache: a folder.
   std::function<examples::Task(uint64_t seed, int64_t limit, const std::string& cache)> task = {};
 };
@@ -127,6 +128,7 @@ inline std::vector<TableNetwork> table_networks() {
   all.push_back(std::move(words));
   TableNetwork bearings{{.name = "autoencoder", .make = examples::autoencoder, .input = {640}}};
   bearings.batch = 128;
+  bearings.classifies = false;
   bearings.data = "bearings";
   bearings.task = [](uint64_t seed, int64_t limit, const std::string&) {
     return examples::detect_faults({.seed = seed, .limit = limit}, {});
