@@ -119,6 +119,7 @@ inline std::vector<TableNetwork> table_networks() {
   }
 #if QUANTRAIN_AUDIO
   TableNetwork words{{.name = "DS-CNN", .make = examples::ds_cnn, .input = {49, 10}}};
+  words.frozen_epochs = 6;
   words.learning_rate = 2e-3f;
   words.data = "spoken words";
   words.task = [](uint64_t seed, int64_t limit, const std::string& cache) {
