@@ -179,6 +179,7 @@ Json measure(const TableNetwork& network,
              uint64_t seed,
              const Way& way,
              const Width& width) {
+  manual_seed(seed);  // for dropout: no result depends on what was measured before
   Sequential net = network.make();
   copy_state(trained, net);
   const bool qat = way.times > 0;
