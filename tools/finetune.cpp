@@ -1,5 +1,6 @@
 // quantrain finetune: training with quantization (QAT), with checkpoints, a log and curves.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 
 #include "framework/autograd/ops/mse_loss.hpp"
@@ -37,7 +38,7 @@ struct FinetuneOptions {
   int64_t batch = 64;
   double rate = 5e-4;
   int64_t seed = 0;
-  int64_t frozen = 0;
+  int64_t frozen = -1;  ///< as set_frozen() says
   std::string checkpoint;
   int64_t every = 0;
   bool resume = false;
@@ -108,6 +109,21 @@ struct Methods {
   std::optional<quant::OscillationFreezing> freezing{};
 };
 
+/// Passes over the data that the call asks for; the last may be a part.
+int64_t passes(const FinetuneOptions& options, int64_t batches) {
+  if (options.steps == 0) return options.epochs;
+  return std::min(options.epochs, (options.steps - 1) / batches + 1);
+}
+
+/// Unless the call says so, ranges and batch norms stay in the last third of the passes, if those
+/// before suffice for bits that fall.
+void set_frozen(FinetuneOptions& options, int64_t batches, Network& net) {
+  if (options.frozen >= 0) return;
+  const int64_t all = passes(options, batches);
+  const int64_t moving = quant::bits_to_fall(net) + 1;
+  options.frozen = std::clamp<int64_t>(all - moving, 0, all / 3);
+}
+
 /// First bits fall by one at a time, spread over the first half of the epochs in which ranges move.
 /// At least one of these has the last bits.
 void add_falling_bits(const FinetuneOptions& options,
@@ -137,8 +153,8 @@ void add_falling_bits(const FinetuneOptions& options,
                     needed * batches);
   Network trial = copy(net);
   quant::lower_bits(trial, kMostBits);  // throws if a slot is frozen
-  const int64_t passes = options.steps > 0 ? std::min(moving, options.steps / batches) : moving;
-  const int64_t apart = std::max<int64_t>(1, passes / 2 / bits);
+  const int64_t apart =
+      std::max<int64_t>(1, (passes(options, batches) - options.frozen) / 2 / bits);
   methods.lower = quant::gradual_bits(net, apart);
   methods.last_bits = bits * apart;
 }
@@ -158,12 +174,13 @@ FitResult train(const FinetuneOptions& options,
     return has_labels ? cross_entropy(y, batch) : mse_loss(y, batch.targets.at(0));
   };
   const int64_t all = options.epochs * loader.batches();
+  const int64_t first_frozen = passes(options, loader.batches()) - options.frozen;
   FitOptions fitting{.epochs = options.epochs, .steps = options.steps};
   fitting.schedule =
       cosine_schedule(rate, {.steps = options.steps > 0 ? std::min(options.steps, all) : all});
   fitting.begin_epoch = [&](int64_t epoch) {
     if (methods.lower) methods.lower(epoch);
-    if (epoch >= options.epochs - options.frozen) quant::freeze(net);
+    if (epoch >= first_frozen) quant::freeze(net);
   };
   fitting.evaluate = [&] {
     return evaluate_model(prepared,
@@ -187,7 +204,7 @@ FitResult train(const FinetuneOptions& options,
   return result;
 }
 
-void finetune_model(const FinetuneOptions& options) {
+void finetune_model(FinetuneOptions options) {
   options.common.apply();
   check_call(options);
   const quant::QConfig config = options.bits.read();
@@ -226,8 +243,10 @@ void finetune_model(const FinetuneOptions& options) {
     options.budget.check(size.ram, size.flash);
   }
 
+  const int64_t batches = training_loader(options, parts).batches();
+  set_frozen(options, batches, *prepared.network);
   Methods methods;
-  add_falling_bits(options, training_loader(options, parts).batches(), *prepared.network, methods);
+  add_falling_bits(options, batches, *prepared.network, methods);
   if (options.freezes) methods.freezing.emplace(*prepared.network);
 
   Report report;
@@ -243,6 +262,7 @@ void finetune_model(const FinetuneOptions& options) {
   const FitResult result = train(options, config, parts, methods, prepared);
   report.fact("epochs", std::ssize(result.epochs));
   report.fact("steps", result.steps);
+  report.fact("frozen_epochs", options.frozen);
   if (!result.epochs.empty()) report.fact("loss", Rounded{result.epochs.back().loss, 4});
   if (methods.lower) report.fact("last_bits_from_epoch", methods.last_bits + 1);
   if (methods.freezing) report.fact("frozen_weights", methods.freezing->frozen());
@@ -268,7 +288,12 @@ Run finetune(CLI::App& line) {
   flag(line, "--batch", options->batch, 1, kMostCount, "samples in a step (default 64)");
   flag(line, "--lr", options->rate, "learning rate of Adam at the start (default 0.0005)");
   flag(line, "--seed", options->seed, 0, kMostCount, "of the samples' order (default 0)");
-  flag(line, "--frozen-epochs", options->frozen, 0, kMostCount, "ranges stay in the last N passes");
+  flag(line,
+       "--frozen-epochs",
+       options->frozen,
+       0,
+       kMostCount,
+       "ranges and batch norms stay in the last N passes (default: a third)");
   line.add_flag("--freeze-oscillating",
                 options->freezes,
                 "freeze weights that jump to and fro between two codes; needs learned scales");

@@ -41,6 +41,8 @@ void add_flag(CLI::App& app, const ProgramFlag& flag) {
   }
 }
 
+constexpr const char* kFrozenEpochs = "--frozen-epochs";
+
 void add_flags(CLI::App& app, const std::string& data, Flags& flags) {
   if (!data.empty()) app.add_option("--data", flags.data, data);
   app.add_option("--epochs", flags.epochs, "passes of float training")
@@ -77,7 +79,7 @@ void add_flags(CLI::App& app, const std::string& data, Flags& flags) {
   app.add_option("--save", flags.save, "write the integer model to this file");
   app.add_option(
       "--network", flags.network, "write the network trained with quantization to this file");
-  app.add_option("--frozen-epochs",
+  app.add_option(kFrozenEpochs,
                  flags.frozen_epochs,
                  "freeze ranges and batch norms in the last N passes of training with quantization")
       ->check(CLI::Range(int64_t{0}, kMostCounted));
@@ -101,6 +103,8 @@ std::optional<Flags> parse_flags(int argc, const char* const* argv, const Comman
   for (CLI::Option* option : app.get_options()) {
     if (option != app.get_help_ptr()) option->capture_default_str();
   }
+  CLI::Option& frozen = *app.get_option(kFrozenEpochs);
+  frozen.default_str("a third of them");
   const auto [count, values] = system::start_program(argc, argv);
   try {
     app.parse(count, values);
@@ -110,6 +114,7 @@ std::optional<Flags> parse_flags(int argc, const char* const* argv, const Comman
   } catch (const CLI::ParseError& error) {
     throw DataError("flags", error.what());
   }
+  if (frozen.count() == 0) flags.frozen_epochs = flags.qat_epochs / 3;
   const std::pair<const char*, const std::string*> files[] = {
       {"--save", &flags.save}, {"--network", &flags.network}, {"--report", &flags.report}};
   for (const auto& [name, path] : files) {

@@ -26,7 +26,9 @@ struct Flags {
   std::string save = {};         ///< where the integer model goes; empty: nowhere
   std::string network = {};      ///< where the trained, prepared network goes; empty: nowhere
   std::string report = {};       ///< where the JSON report goes; empty: nowhere
-  int64_t frozen_epochs = 0;     ///< last epochs of QAT, with frozen ranges and batch norms
+  /// Last epochs of QAT, with frozen ranges and batch norms. parse_flags(): a third of all, unless
+  /// given.
+  int64_t frozen_epochs = 0;
   std::string checkpoint = {};   ///< folder of checkpoints; empty: none
   int64_t checkpoint_every = 0;  ///< steps between checkpoints; 0: one after each epoch
   bool resume = false;           ///< continue from the existing checkpoints
@@ -53,7 +55,7 @@ struct CommandLine {
   std::vector<ProgramFlag> flags = {};  ///< flags that only this program has
 };
 
-/// Reads the flags. A flag that is not given keeps its default. For --help, prints the help and
+/// Reads the flags. A flag that is not given keeps its default, except --frozen-epochs. For --help, prints the help and
 /// returns nothing.
 /// Throws: DataError with a message of one line, for an unknown flag, an invalid value, flags that
 /// do not fit together, or an output that cannot be written.

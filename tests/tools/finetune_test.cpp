@@ -88,7 +88,8 @@ TEST_CASE("first bits fall while finetune trains, and a run that is killed goes 
 
 TEST_CASE("bits fall in the first half of finetune's passes, if there are enough", "[tools]") {
   const std::string call = falling_call();
-  CHECK(report_of(call + " --epochs 8").at("last_bits_from_epoch") == 5);
+  CHECK(report_of(call + " --epochs 8 --frozen-epochs 0").at("last_bits_from_epoch") == 5);
+  CHECK(report_of(call + " --epochs 8").at("last_bits_from_epoch") == 3);
   CHECK(report_of(call + " --epochs 9 --frozen-epochs 1").at("last_bits_from_epoch") == 5);
   CHECK(report_of(call + " --epochs 99 --steps 9").at("last_bits_from_epoch") == 3);
   const auto refused = [&](const std::string& flags, int status, const std::string& text) {
@@ -103,6 +104,19 @@ TEST_CASE("bits fall in the first half of finetune's passes, if there are enough
   refused(" --ram 1", 1, "and may take 1");
   CHECK_THAT(ends_with(1, "quantize float.safetensors --config falling.json --data big/idx").err,
              ContainsSubstring("leave them out, or use quantrain finetune"));
+}
+
+TEST_CASE("finetune freezes for the last third, unless bits still fall", "[tools]") {
+  const std::string plain = "finetune float.safetensors --bits 4 --data big/idx --batch 8";
+  const auto frozen = [](const std::string& call) {
+    return report_of(call).at("frozen_epochs").get<int64_t>();
+  };
+  CHECK(frozen(plain + " --epochs 2") == 0);
+  CHECK(frozen(plain + " --epochs 3") == 1);
+  CHECK(frozen(plain + " --epochs 6 --frozen-epochs 1") == 1);
+  CHECK(frozen(plain + " --epochs 99 --steps 9") == 1);  // three passes
+  CHECK(frozen(falling_call() + " --epochs 4") == 1);
+  CHECK(frozen(falling_call() + " --epochs 3") == 0);
 }
 
 TEST_CASE("bits of a prepared network fall on from those that it has", "[tools]") {
