@@ -18,14 +18,14 @@ struct Flags {
   float learning_rate = 1e-3f;
   float qat_learning_rate = 5e-4f;
   uint64_t seed = 0;
-  int threads = 0;               ///< 0: one for each core
-  int64_t limit = 0;             ///< train on the first `limit` samples; 0: on all
-  int weight_bits = 8;           ///< of the hidden layers
-  int activation_bits = 8;       ///< of the hidden layers; the input has 8
-  int timing_calls = 200;        ///< a reported time is the median of this many calls
-  std::string save = {};         ///< where the integer model goes; empty: nowhere
-  std::string network = {};      ///< where the trained, prepared network goes; empty: nowhere
-  std::string report = {};       ///< where the JSON report goes; empty: nowhere
+  int threads = 0;           ///< 0: one for each core
+  int64_t limit = 0;         ///< train on the first `limit` samples; 0: on all
+  int weight_bits = 8;       ///< of the hidden layers
+  int activation_bits = 8;   ///< of the hidden layers; the input has 8
+  int timing_calls = 200;    ///< a reported time is the median of this many calls
+  std::string save = {};     ///< where the integer model goes; empty: nowhere
+  std::string network = {};  ///< where the trained, prepared network goes; empty: nowhere
+  std::string report = {};   ///< where the JSON report goes; empty: nowhere
   /// Last epochs of QAT, with frozen ranges and batch norms. parse_flags(): a third of all, unless
   /// given.
   int64_t frozen_epochs = 0;
@@ -55,8 +55,8 @@ struct CommandLine {
   std::vector<ProgramFlag> flags = {};  ///< flags that only this program has
 };
 
-/// Reads the flags. A flag that is not given keeps its default, except --frozen-epochs. For --help, prints the help and
-/// returns nothing.
+/// Reads the flags. A flag that is not given keeps its default, except --frozen-epochs. For --help,
+/// prints the help and returns nothing.
 /// Throws: DataError with a message of one line, for an unknown flag, an invalid value, flags that
 /// do not fit together, or an output that cannot be written.
 std::optional<Flags> parse_flags(int argc, const char* const* argv, const CommandLine& line);
