@@ -121,7 +121,9 @@ void set_frozen(FinetuneOptions& options, int64_t batches, Network& net) {
   if (options.frozen >= 0) return;
   const int64_t all = passes(options, batches);
   const int64_t moving = quant::bits_to_fall(net) + 1;
-  options.frozen = std::clamp<int64_t>(all - moving, 0, all / 3);
+  const int64_t last = std::clamp<int64_t>(all - moving, 0, all / 3);
+  // --frozen-epochs counts from --epochs, also if --steps ends the run before.
+  options.frozen = last == 0 ? 0 : options.epochs - (all - last);
 }
 
 /// First bits fall by one at a time, spread over the first half of the epochs in which ranges move.
@@ -153,8 +155,8 @@ void add_falling_bits(const FinetuneOptions& options,
                     needed * batches);
   Network trial = copy(net);
   quant::lower_bits(trial, kMostBits);  // throws if a slot is frozen
-  const int64_t apart =
-      std::max<int64_t>(1, (passes(options, batches) - options.frozen) / 2 / bits);
+  const int64_t passes = options.steps > 0 ? std::min(moving, options.steps / batches) : moving;
+  const int64_t apart = std::max<int64_t>(1, passes / 2 / bits);
   methods.lower = quant::gradual_bits(net, apart);
   methods.last_bits = bits * apart;
 }
@@ -174,7 +176,7 @@ FitResult train(const FinetuneOptions& options,
     return has_labels ? cross_entropy(y, batch) : mse_loss(y, batch.targets.at(0));
   };
   const int64_t all = options.epochs * loader.batches();
-  const int64_t first_frozen = passes(options, loader.batches()) - options.frozen;
+  const int64_t first_frozen = options.epochs - options.frozen;
   FitOptions fitting{.epochs = options.epochs, .steps = options.steps};
   fitting.schedule =
       cosine_schedule(rate, {.steps = options.steps > 0 ? std::min(options.steps, all) : all});
@@ -262,7 +264,8 @@ void finetune_model(FinetuneOptions options) {
   const FitResult result = train(options, config, parts, methods, prepared);
   report.fact("epochs", std::ssize(result.epochs));
   report.fact("steps", result.steps);
-  report.fact("frozen_epochs", options.frozen);
+  report.fact("frozen_epochs",
+              std::max<int64_t>(0, passes(options, batches) - (options.epochs - options.frozen)));
   if (!result.epochs.empty()) report.fact("loss", Rounded{result.epochs.back().loss, 4});
   if (methods.lower) report.fact("last_bits_from_epoch", methods.last_bits + 1);
   if (methods.freezing) report.fact("frozen_weights", methods.freezing->frozen());

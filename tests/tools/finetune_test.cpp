@@ -114,7 +114,8 @@ TEST_CASE("finetune freezes for the last third, unless bits still fall", "[tools
   CHECK(frozen(plain + " --epochs 2") == 0);
   CHECK(frozen(plain + " --epochs 3") == 1);
   CHECK(frozen(plain + " --epochs 6 --frozen-epochs 1") == 1);
-  CHECK(frozen(plain + " --epochs 99 --steps 9") == 1);  // three passes
+  CHECK(frozen(plain + " --epochs 99 --steps 9") == 1);        // three passes
+  CHECK(frozen(plain + " --steps 3 --frozen-epochs 1") == 0);  // one of three passes
   CHECK(frozen(falling_call() + " --epochs 4") == 1);
   CHECK(frozen(falling_call() + " --epochs 3") == 0);
 }
