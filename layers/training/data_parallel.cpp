@@ -60,7 +60,7 @@ std::string description_of(const Module& layer) {
 Tensor scaled(const Tensor& x, float factor) {
   Tensor y = Tensor::empty(x.shape());
   const Floats from = x.floats();
-  kernels::affine_f32(y.elements(), from, factor, 0.0f, y.mutable_data());
+  kernels::affine_f32(y.elements(), from, factor, -0.0f, y.mutable_data());  // keeps -0
   return y;
 }
 
