@@ -152,11 +152,13 @@ struct RequantizeU8 {
   int32_t zero_point = 0;  ///< as a stored byte
   int32_t lo = 0;          ///< as a stored byte
   int32_t hi = 255;
-  /// Whether the zero point lies in [0, 255] and every shift lies in [33, 54] (real multipliers
-  /// from 2^-24 to 1/4), see is_usual(). Then kernels use only the upper halves of products. On
-  /// x86-64, before the remaining shift, they add 2^(shift - 33) + zero_point * 2^(shift - 32), so
-  /// that the shift rounds and its result includes the zero point.
+  /// Whether the zero point lies in [0, 255], sums times 2^left fit in 32 bits, and every
+  /// s = shift + left lies in [33, 54], see set_usual(). Then kernels multiply the sums by 2^left
+  /// and use only the upper halves of products. On x86-64, before the remaining shift, they add
+  /// 2^(s - 33) + zero_point * 2^(s - 32), so that the shift rounds and its result includes the
+  /// zero point.
   bool usual = false;
+  int32_t left = 0;  ///< not 0 if some real multiplier is 1/4 or more, as short sums have
 
   /// The same parameters with `channel` as the first channel.
   QUANTRAIN_INLINE RequantizeU8 from(int64_t channel) const {

@@ -29,14 +29,21 @@ Buffer<int8_t> packed_signs(const Conv2dShape& s, const int8_t* w);
 inline constexpr int64_t kBlockProducts = int64_t{1} << 21;
 inline constexpr int64_t kOutputProducts = 32;
 
-/// The shift for a multiplier of 0. The result is the same for any shift; one in [33, 54] keeps
-/// is_usual() true.
+/// The shift for a multiplier of 0. The result is the same for any shift; this one never decides
+/// set_usual().
 inline constexpr int32_t kAnyShift = 40;
 
-/// RequantizeU8::usual for n channels.
-inline bool is_usual(int64_t n, const RequantizeU8& r) {
-  return r.zero_point >= 0 && r.zero_point <= 255 &&
-         std::all_of(r.shift, r.shift + n, [](int32_t s) { return s >= 33 && s <= 54; });
+/// Sets RequantizeU8::usual and left for n channels whose sums lie in [-most, most].
+inline void set_usual(int64_t n, int64_t most, RequantizeU8& r) {
+  constexpr int32_t kMin = 33, kMax = 54;
+  int32_t min = kAnyShift, max = kAnyShift;
+  for (int64_t i = 0; i < n; ++i) {
+    min = std::min(min, r.shift[i]);
+    max = std::max(max, r.shift[i]);
+  }
+  r.left = std::max(0, kMin - min);
+  r.usual = r.zero_point >= 0 && r.zero_point <= 255 && max + r.left <= kMax &&
+            most << r.left <= INT32_MAX;
 }
 
 /// The smallest multiple of 16 that is also a multiple of `channels`. After this many elements,
@@ -60,7 +67,7 @@ class PeriodicRequantize {
     }
     requantize_.m0 = values_.data();
     requantize_.shift = values_.data() + size_;
-    requantize_.usual = is_usual(size_, requantize_);
+    set_usual(size_, INT32_MAX, requantize_);
   }
 
   int64_t period() const { return period_; }

@@ -41,6 +41,15 @@ int32_t first_sum(int64_t bias, int32_t zero_x, int32_t sum_w) {
   return static_cast<int32_t>(bias - int64_t{zero_x} * sum_w);
 }
 
+/// A bound of the absolute values of all sums with any codes.
+int64_t largest_sum(const PackedWeightsS8& w, const int32_t* bias) {
+  const int64_t products = w.shape().reduction() * (int64_t{255} << (w.bits().weights - 1));
+  int64_t largest = 0;
+  for (int64_t o = 0; bias != nullptr && o < w.outputs(); ++o)
+    largest = std::max(largest, std::abs(int64_t{bias[o]}));
+  return products + largest;
+}
+
 }  // namespace
 
 PackedWeightsS8::PackedWeightsS8(int64_t o, int64_t k, const int8_t* w, ProductBits bits)
@@ -286,15 +295,17 @@ ProductParams::ProductParams(const PackedWeightsS8& w,
   requantize_ = *requantize;
   requantize_.m0 = m0;
   requantize_.shift = shift;
-  requantize_.usual = is_usual(size_, requantize_);
+  set_usual(size_, largest_sum(w, bias), requantize_);
 }
 
-// The start values are biases for a zero point of offset_.
+// The start values are biases for a zero point of offset_. With them, sums are the same.
 const ProductParams& ProductParams::for_weights(const PackedWeightsS8& w,
                                                 ProductParams& copy) const {
   if (w.layout().offset == offset_ && w.padded_entries() <= size_) return *this;
   copy = ProductParams(w, offset_, start(0), requantize_.m0 != nullptr ? &requantize_ : nullptr);
   copy.zero_x_ = zero_x_;
+  copy.requantize_.usual = requantize_.usual;
+  copy.requantize_.left = requantize_.left;
   return copy;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "framework/kernels/params.hpp"
+#include "framework/kernels/reference/reference.hpp"
 #include "framework/kernels/simd/to_memory.hpp"
 
 // Depthwise convolutions of bytes. The rows of one or two windows are interleaved, four at a time,
@@ -166,12 +167,9 @@ struct DepthwisePanels {
 template <class Arch>
 void requantize_units(void (*sums_of)(const DepthwisePanel&), int64_t lines, DepthwisePanel p) {
   using I = Ints<Arch>;
-  const Requantizer<Arch, false> requantizer(p.requantize);
-  const Clamp clamp{p.requantize.lo, p.requantize.hi};
   const int64_t count = p.outputs < I::kLanes ? p.outputs : I::kLanes;
   const DepthwisePanel given = p;
   int32_t sums[2 * I::kLanes];
-  uint8_t bytes[I::kLanes];
   p.inner = p.outer = {1, 0, 0};
   p.acc = sums;
   p.line = p.outputs = I::kLanes;
@@ -181,8 +179,8 @@ void requantize_units(void (*sums_of)(const DepthwisePanel&), int64_t lines, Dep
       sums_of(p);
       uint8_t* to = given.y + i * given.outer.y_step + j * given.inner.y_step;
       for (int64_t line = 0; line < lines; ++line, to += given.line) {
-        I::store_codes(bytes, requantizer(I::load(sums + line * I::kLanes)), clamp);
-        for (int64_t k = 0; k < count; ++k) to[k] = bytes[k];
+        const int32_t* const from = sums + line * I::kLanes;
+        reference::requantize_s32_u8(count, count, from, p.requantize, to, nullptr, 0, 0);
       }
     }
   }

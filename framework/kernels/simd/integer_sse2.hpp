@@ -56,6 +56,7 @@ struct Ints<xsimd::sse2> : AnyInts<xsimd::sse2> {
   }
 
   // 64-bit products of the even lanes. odd() moves the odd lanes to the places of the even lanes.
+  // The odd lanes of its result are unspecified.
   static QUANTRAIN_INLINE Int set1_64(int64_t v) { return _mm_set1_epi64x(v); }
   static QUANTRAIN_INLINE Int odd(Int v) { return _mm_srli_epi64(v, 32); }
   static QUANTRAIN_INLINE Int mul_unsigned(Int a, Int b) { return _mm_mul_epu32(a, b); }

@@ -7,10 +7,11 @@ namespace quantrain::kernels::simd {
 
 /// Computes docs/quantization.md (8), without the clamp, for a vector of sums. The sums belong to
 /// the first channels of r.
-/// kUsual means that r.usual is set. Then only the upper halves of the products p matter, and the
-/// zero point can be added before the shift:
-///   ((p + 2^(shift - 1)) >> shift) + zero_point
-///     = ((p >> 32) + (2 zero_point + 1) * 2^(shift - 33)) >> (shift - 32).
+/// kUsual means that r.usual is set. Then the sums are multiplied by 2^left first, and s = shift +
+/// left takes the place of the shift. Only the upper halves of the products p matter, and the zero
+/// point can be added before the shift:
+///   ((p + 2^(s - 1)) >> s) + zero_point
+///     = ((p >> 32) + (2 zero_point + 1) * 2^(s - 33)) >> (s - 32).
 template <class Arch, bool kUsual>
 class Requantizer {
   using I = Ints<Arch>;
@@ -21,17 +22,19 @@ class Requantizer {
   QUANTRAIN_INLINE explicit Requantizer(const RequantizeU8& r)
       : m0_even_(I::load(r.m0)),
         m0_odd_(I::odd(m0_even_)),
-        shift_(I::add(I::load(r.shift), I::set1(-32))),
-        round_(I::sllv(I::set1(2 * r.zero_point + 1), I::add(shift_, I::set1(-1)))) {}
+        shift_(I::add(I::load(r.shift), I::set1(r.left - 32))),
+        round_(I::sllv(I::set1(2 * r.zero_point + 1), I::add(shift_, I::set1(-1)))),
+        left_(I::set1(r.left)) {}
 
-  QUANTRAIN_INLINE Int operator()(Int acc) const {
+  QUANTRAIN_INLINE Int operator()(Int sum) const {
+    const Int acc = I::sllv(sum, left_);
     const Int even = I::mul(acc, m0_even_);
     const Int odd = I::mul(I::odd(acc), m0_odd_);
     return I::srav(I::add(I::high_halves(even, odd), round_), shift_);
   }
 
  private:
-  Int m0_even_, m0_odd_, shift_, round_;
+  Int m0_even_, m0_odd_, shift_, round_, left_;
 };
 
 /// Computes (8), without the clamp, for any shift. The shifted products saturate at +-kSaturated,
@@ -47,7 +50,7 @@ class Requantizer<Arch, false> {
       : m0_even_(I::load(r.m0)),
         m0_odd_(I::odd(m0_even_)),
         shift_even_(I::low_halves(I::load(r.shift), I::zero())),
-        shift_odd_(I::odd(I::load(r.shift))),
+        shift_odd_(I::srl64(I::load(r.shift), 32)),
         zero_point_(I::set1(r.zero_point)) {
     const Int one = I::set1_64(1);
     const Int minus_one = I::set1_64(-1);
@@ -69,7 +72,7 @@ class Requantizer<Arch, false> {
 
 #if defined(__x86_64__)
 /// SSE2 shifts all lanes by the same count. So a multiplication by 2^(22 - c) and a shift by 22
-/// replace the shift by c = shift - 32, which lies in [1, 22].
+/// replace the shift by c = s - 32, which lies in [1, 22].
 /// SSE2 multiplies only unsigned integers. So two numbers are raised by 2^31: the sum, before it is
 /// multiplied by m0, and the rounded upper half of the product, before it is multiplied by
 /// 2^(22 - c). The first raise adds m0 * 2^31 to the product, and the second adds 2^(31 - c) to the
@@ -81,11 +84,11 @@ class Requantizer<xsimd::sse2, true> {
  public:
   Requantizer() = default;
   QUANTRAIN_INLINE explicit Requantizer(const RequantizeU8& r)
-      : m0_even_(I::load(r.m0)), m0_odd_(I::odd(m0_even_)) {
+      : m0_even_(I::load(r.m0)), m0_odd_(I::srl64(m0_even_, 32)), left_(_mm_cvtsi32_si128(r.left)) {
     raised_even_ = _mm_slli_epi64(I::low_halves(m0_even_, I::zero()), 31);
     raised_odd_ = _mm_slli_epi64(m0_odd_, 31);
-    // (2 zero_point + 1) * 2^(shift - 33), and 2^(54 - shift)
-    const __m128i exponent = _mm_sub_epi32(I::load(r.shift), I::set1(33));
+    // (2 zero_point + 1) * 2^(s - 33), and 2^(54 - s)
+    const __m128i exponent = _mm_add_epi32(I::load(r.shift), I::set1(r.left - 33));
     round_ = times_power(static_cast<float>(2 * r.zero_point + 1), exponent);
     factor_even_ = times_power(1.0f, _mm_sub_epi32(I::set1(21), exponent));
     factor_odd_ = I::odd(factor_even_);
@@ -94,7 +97,7 @@ class Requantizer<xsimd::sse2, true> {
 
   QUANTRAIN_INLINE __m128i operator()(__m128i acc) const {
     const __m128i sign = I::set1(INT32_MIN);
-    const __m128i sum = _mm_xor_si128(acc, sign);
+    const __m128i sum = _mm_xor_si128(_mm_sll_epi32(acc, left_), sign);
     const __m128i even = _mm_sub_epi64(I::mul_unsigned(sum, m0_even_), raised_even_);
     const __m128i odd = _mm_sub_epi64(I::mul_unsigned(I::odd(sum), m0_odd_), raised_odd_);
     const __m128i rounded = _mm_xor_si128(I::add(I::high_halves(even, odd), round_), sign);
@@ -111,7 +114,8 @@ class Requantizer<xsimd::sse2, true> {
     return _mm_cvttps_epi32(_mm_castsi128_ps(_mm_add_epi32(bits, _mm_slli_epi32(n, 23))));
   }
 
-  __m128i m0_even_, m0_odd_, raised_even_, raised_odd_, round_, factor_even_, factor_odd_, raised_;
+  __m128i m0_even_, m0_odd_, left_;
+  __m128i raised_even_, raised_odd_, round_, factor_even_, factor_odd_, raised_;
 };
 
 /// A scalar loop, because SSE2 lacks the shifts.
@@ -165,23 +169,25 @@ class Requantizer<Arch, false> {
   int32x4_t m0_, minus_shift_, zero_point_;
 };
 
-/// The usual shifts are above 31, so SQDMULH, which computes p >> 31, keeps all bits that matter:
-///   (p + 2^(shift - 1)) >> shift = ((p >> 31) + 2^(shift - 32)) >> (shift - 31).
+/// s is above 31, so SQDMULH, which computes p >> 31, keeps all bits that matter:
+///   (p + 2^(s - 1)) >> s = ((p >> 31) + 2^(s - 32)) >> (s - 31).
 template <IsNeon64 Arch>
 class Requantizer<Arch, true> {
  public:
   Requantizer() = default;
   QUANTRAIN_INLINE explicit Requantizer(const RequantizeU8& r)
       : m0_(vld1q_s32(r.m0)),
-        minus_shift_(vsubq_s32(vdupq_n_s32(31), vld1q_s32(r.shift))),
-        zero_point_(vdupq_n_s32(r.zero_point)) {}
+        minus_shift_(vsubq_s32(vdupq_n_s32(31 - r.left), vld1q_s32(r.shift))),
+        zero_point_(vdupq_n_s32(r.zero_point)),
+        left_(vdupq_n_s32(r.left)) {}
 
-  QUANTRAIN_INLINE int32x4_t operator()(int32x4_t acc) const {
+  QUANTRAIN_INLINE int32x4_t operator()(int32x4_t sum) const {
+    const int32x4_t acc = vshlq_s32(sum, left_);
     return vaddq_s32(vrshlq_s32(vqdmulhq_s32(acc, m0_), minus_shift_), zero_point_);
   }
 
  private:
-  int32x4_t m0_, minus_shift_, zero_point_;
+  int32x4_t m0_, minus_shift_, zero_point_, left_;
 };
 #endif
 

@@ -95,7 +95,7 @@ class Operands {
     // Rows of codes are further apart, and the bytes between them stay as they are.
     Multipliers multipliers(static_cast<int64_t>(start_.size()), false, random);
     RequantizeU8 requantize = multipliers.view();
-    requantize.usual = is_usual(static_cast<int64_t>(start_.size()), requantize);
+    set_usual(static_cast<int64_t>(start_.size()), INT32_MAX, requantize);
     p.stride = c_.outputs + 3;
     std::vector<uint8_t> codes(static_cast<size_t>((c_.rows - 1) * p.stride + c_.outputs), 7);
     const Guarded y(codes);
