@@ -109,7 +109,7 @@ int check() {
   }
   for (const Layer& layer : kOddLayers) {
     for (const int32_t zero_x : {0, 77, 128, 255}) {
-      for (const int32_t shift : {0, 31, 33}) {
+      for (const int32_t shift : {0, 16, 31, 33}) {
         if (!all_equal(layer.name, layer.shape, zero_x, shift)) return 1;
       }
     }
