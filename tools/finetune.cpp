@@ -75,6 +75,13 @@ void check_call(const FinetuneOptions& options) {
     throw WrongCall("--frozen-epochs", options.frozen, " is more than --epochs ", options.epochs);
 }
 
+/// Whether no range of a prepared network moves any more.
+bool is_frozen(Network& net) {
+  const std::vector<quant::Phased*> all = quant::Plugged(net).all;
+  return std::ranges::all_of(
+      all, [](const auto* slot) { return slot->phase() == quant::Phase::kFrozen; });
+}
+
 /// The network to train. One that is prepared already keeps its configuration and phase.
 Network network_to_train(const FinetuneOptions& options,
                          const quant::QConfig& config,
@@ -87,6 +94,11 @@ Network network_to_train(const FinetuneOptions& options,
     keep_target(net, training);
     return net;
   }
+  if (options.frozen == options.epochs)
+    throw WrongCall(
+        "--frozen-epochs",
+        options.frozen,
+        " are all of the --epochs, but ranges must move in the first of a network of floats");
   describe(model, training);
   Network net = copy(*model.network);
   prepare(net, model, config, true);
@@ -116,9 +128,20 @@ int64_t passes(const FinetuneOptions& options, int64_t batches) {
 }
 
 /// Unless the call says so, ranges and batch norms stay in the last third of the passes, if those
-/// before suffice for bits that fall.
+/// before suffice for bits that fall. If they stay in the network already, they stay in all passes.
 void set_frozen(FinetuneOptions& options, int64_t batches, Network& net) {
-  if (options.frozen >= 0) return;
+  const bool came_frozen = is_frozen(net);
+  if (options.frozen >= 0) {
+    if (came_frozen && options.frozen < options.epochs) {
+      quant::set_phase(net, quant::Phase::kTraining);
+      quant::freeze_batch_norms(net, false);
+    }
+    return;
+  }
+  if (came_frozen && quant::bits_to_fall(net) == 0) {
+    options.frozen = options.epochs;
+    return;
+  }
   const int64_t all = passes(options, batches);
   const int64_t moving = quant::bits_to_fall(net) + 1;
   const int64_t last = std::clamp<int64_t>(all - moving, 0, all / 3);
@@ -246,6 +269,7 @@ void finetune_model(FinetuneOptions options) {
   }
 
   const int64_t batches = training_loader(options, parts).batches();
+  const bool came_frozen = is_frozen(*prepared.network);
   set_frozen(options, batches, *prepared.network);
   Methods methods;
   add_falling_bits(options, batches, *prepared.network, methods);
@@ -269,6 +293,9 @@ void finetune_model(FinetuneOptions options) {
   if (!result.epochs.empty()) report.fact("loss", Rounded{result.epochs.back().loss, 4});
   if (methods.lower) report.fact("last_bits_from_epoch", methods.last_bits + 1);
   if (methods.freezing) report.fact("frozen_weights", methods.freezing->frozen());
+  if (came_frozen && options.frozen == options.epochs)
+    report.note(
+        "Ranges and batch norms were frozen before, and stayed: --frozen-epochs 0 lets them move.");
   if (result.already_finished) report.note("This run had ended before: nothing was trained.");
   Model integers{.path = model.path, .kind = Model::Kind::kInteger};
   integers.integer = integers_of(prepared);

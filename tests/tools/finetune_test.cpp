@@ -33,6 +33,10 @@ const std::string& falling_call() {
   return call;
 }
 
+void refused(const std::string& call, int status, const std::string& text) {
+  CHECK_THAT(ends_with(status, call).err, ContainsSubstring(text));
+}
+
 void check_bits(const std::string& model, int bits) {
   for (const nlohmann::json& layer : report_of("info " + model).at("layers")) {
     if (!layer.at("weight_bits").is_null()) CHECK(layer.at("weight_bits") == bits);
@@ -92,16 +96,14 @@ TEST_CASE("bits fall in the first half of finetune's passes, if there are enough
   CHECK(report_of(call + " --epochs 8").at("last_bits_from_epoch") == 3);
   CHECK(report_of(call + " --epochs 9 --frozen-epochs 1").at("last_bits_from_epoch") == 5);
   CHECK(report_of(call + " --epochs 99 --steps 9").at("last_bits_from_epoch") == 3);
-  const auto refused = [&](const std::string& flags, int status, const std::string& text) {
-    CHECK_THAT(ends_with(status, call + flags).err, ContainsSubstring(text));
-  };
-  refused(" --epochs 2",
+  refused(call + " --epochs 2",
           2,
           "2 are too few: bits fall by 2, one after each pass, which needs at least 3");
-  refused(" --epochs 3 --frozen-epochs 1", 2, "needs at least 4 with these --frozen-epochs");
-  refused(" --epochs 99 --steps 8", 2, "one after each pass of 3 steps, which needs at least 9");
+  refused(call + " --epochs 3 --frozen-epochs 1", 2, "needs at least 4 with these --frozen-epochs");
+  refused(
+      call + " --epochs 99 --steps 8", 2, "one after each pass of 3 steps, which needs at least 9");
   // A budget is for the last bits.
-  refused(" --ram 1", 1, "and may take 1");
+  refused(call + " --ram 1", 1, "and may take 1");
   CHECK_THAT(ends_with(1, "quantize float.safetensors --config falling.json --data big/idx").err,
              ContainsSubstring("leave them out, or use quantrain finetune"));
 }
@@ -118,6 +120,40 @@ TEST_CASE("finetune freezes for the last third, unless bits still fall", "[tools
   CHECK(frozen(plain + " --steps 3 --frozen-epochs 1") == 0);  // one of three passes
   CHECK(frozen(falling_call() + " --epochs 4") == 1);
   CHECK(frozen(falling_call() + " --epochs 3") == 0);
+
+  const auto trained = [&](const std::string& flags) {
+    ends_with(0, plain + " --epochs 3 --lr 0.01 --network frozen.net" + flags);
+    return test::read_bytes(bench().at("frozen.net"));
+  };
+  const std::vector<uint8_t> moving = trained(" --frozen-epochs 0");
+  CHECK(trained(" --frozen-epochs 1") != moving);
+  CHECK(trained("") == trained(" --frozen-epochs 1"));
+  refused(plain + " --epochs 3 --frozen-epochs 3", 2, "ranges must move in the first");
+}
+
+TEST_CASE("finetune says if a network came frozen, and lets its ranges move on demand", "[tools]") {
+  const std::string data = " --data big/idx --batch 8 --lr 0.01";
+  ends_with(
+      0,
+      "finetune float.safetensors --bits 4 --epochs 2 --frozen-epochs 1 --network once.net" + data);
+  const auto frozen = [](const nlohmann::json& report) {
+    return report.at("frozen_epochs").get<int64_t>();
+  };
+  const std::string again = "finetune once.net --epochs 3 --network twice.net" + data;
+  const auto ranges = [](const std::string& network) {
+    std::vector<QParams> params;
+    Network net = load_network(bench().at(network));
+    for (const quant::FakeQuantize* slot : quant::Plugged(net).activations)
+      params.push_back(slot->params());
+    return params;
+  };
+  const std::string note = "--frozen-epochs 0 lets them move";
+  CHECK_THAT(ends_with(0, again).out, ContainsSubstring(note));
+  CHECK(frozen(report_of(again)) == 3);
+  CHECK(ranges("twice.net") == ranges("once.net"));
+  CHECK_THAT(ends_with(0, again + " --frozen-epochs 1").out, !ContainsSubstring(note));
+  CHECK(frozen(report_of(again + " --frozen-epochs 1")) == 1);
+  CHECK(ranges("twice.net") != ranges("once.net"));
 }
 
 TEST_CASE("bits of a prepared network fall on from those that it has", "[tools]") {
