@@ -115,6 +115,14 @@ std::optional<Flags> parse_flags(int argc, const char* const* argv, const Comman
     throw DataError("flags", error.what());
   }
   if (frozen.count() == 0) flags.frozen_epochs = flags.qat_epochs / 3;
+  if (flags.frozen_epochs >= flags.qat_epochs)
+    throw DataError("flags",
+                    kFrozenEpochs,
+                    " ",
+                    flags.frozen_epochs,
+                    " leaves none of ",
+                    flags.qat_epochs,
+                    " --qat-epochs in which ranges move");
   const std::pair<const char*, const std::string*> files[] = {
       {"--save", &flags.save}, {"--network", &flags.network}, {"--report", &flags.report}};
   for (const auto& [name, path] : files) {

@@ -145,6 +145,19 @@ TEST_CASE("--shift changes the training images, and so the model", "[examples]")
   CHECK(place.read("model0") != place.read("model2"));
 }
 
+TEST_CASE("the last third of QAT is frozen unless a flag says otherwise", "[examples]") {
+  const Workplace place;
+  const auto model = [&](const std::string& flags) {
+    REQUIRE(place.run("mnist_mlp",
+                      "--epochs 1 --qat-epochs 3 --batch 16 --timing-calls 1 --lr 5e-3 " + flags +
+                          " --save '" + place.path("frozen") + '\'') == 0);
+    return place.read("frozen");
+  };
+  const std::string moving = model("--frozen-epochs 0");
+  CHECK(model("--frozen-epochs 1") != moving);
+  CHECK(model("") == model("--frozen-epochs 1"));
+}
+
 TEST_CASE("--help lists the flags and trains nothing", "[examples]") {
   const Workplace place;
   for (const std::string program : kPrograms) {
@@ -186,6 +199,7 @@ TEST_CASE("invalid flags are errors of one line", "[examples]") {
     place.check_fails("mnist_mlp", flags, "[flags]");
   }
   place.check_fails("mnist_mlp", "--limit 97", "97");
+  place.check_fails("mnist_mlp", "--qat-epochs 2 --frozen-epochs 2", "leaves none of 2");
   for (const char* shift : {"--shift 28", "--shift 1000000000"}) {
     place.check_fails(
         "mnist_mlp",
