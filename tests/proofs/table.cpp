@@ -376,7 +376,9 @@ class Table {
                 accuracy(data, network, nullptr, nullptr).c_str());
     std::printf("| bits |");
     for (const Way& way : kWays) std::printf(" %s |", way.title);
-    std::printf(" bytes | RAM | us |\n|---|---|---|---|---|---|---|---|\n");
+    std::printf(" bytes | RAM | us |\n|---|");
+    for (size_t i = 0; i < std::size(kWays); ++i) std::printf("---|");
+    std::printf("---|---|---|\n");
     for (const Width& width : kWidths) {
       if (number(data, network, &width, "bytes") == "-") continue;
       std::printf("| %s |", width.name);
