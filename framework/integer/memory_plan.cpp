@@ -133,15 +133,10 @@ int64_t kept_bytes(const Program& program) {
       continue;
     }
     const kernels::PackedWeightsS8 w = p->planned(weights_shape(step.operation));
-    // The kernels' arrays are the only copy, apart from shifts if one belongs to a multiplier of 0,
-    // and from some biases (share_arrays).
     bytes += kernels::ProductParams::bytes(w, p->output.has_value());
-    if (p->output && std::count(p->output->m0.begin(), p->output->m0.end(), 0) > 0 &&
-        known.insert({p->output->shift.data(), 32, p->output->shift.size()}).second)
-      bytes += 4 * p->output->shift.size();
-    const bool own_bias = p->zero_x != w.layout().offset;
-    if (own_bias && known.insert({p->bias.data(), 32, p->bias.size()}).second)
-      bytes += 4 * p->bias.size();
+    for (const SharedArray<int32_t>* const own : own_arrays(*p, w)) {
+      if (known.insert({own->data(), 32, own->size()}).second) bytes += 4 * own->size();
+    }
     if (panels.insert(panel_key(step.operation)).second) bytes += w.bytes();
   }
   return bytes;

@@ -271,4 +271,21 @@ void share_arrays(QuantizedProduct& p, const kernels::ProductParams& params) {
   share(p.output->shift, requantize.shift);
 }
 
+std::vector<const SharedArray<int32_t>*> own_arrays(const QuantizedProduct& p,
+                                                    const kernels::PackedWeightsS8& planned) {
+  std::vector<const SharedArray<int32_t>*> own;
+  if (p.zero_x != planned.layout().offset) own.push_back(&p.bias);
+  if (!p.output) return own;
+  const Requantization& output = *p.output;
+  const int64_t largest = planned.largest_sum(p.bias_data());
+  bool has_zero = false, has_vanishing = false;
+  for (int64_t o = 0; o < output.m0.size(); ++o) {
+    if (!kernels::ProductParams::vanishes({output.m0[o], output.shift[o]}, largest)) continue;
+    (output.m0[o] == 0 ? has_zero : has_vanishing) = true;
+  }
+  if (has_vanishing) own.push_back(&output.m0);
+  if (has_zero || has_vanishing) own.push_back(&output.shift);
+  return own;
+}
+
 }  // namespace quantrain::integer

@@ -146,5 +146,8 @@ kernels::ProductParams product_params(const kernels::PackedWeightsS8& packed,
 /// Lets the product's biases, multipliers and shifts be those of its parameters where they are
 /// equal, so that a model keeps one copy.
 void share_arrays(QuantizedProduct& product, const kernels::ProductParams& params);
+/// The arrays that the product keeps besides: those that are not equal. The weights are planned().
+std::vector<const SharedArray<int32_t>*> own_arrays(const QuantizedProduct& product,
+                                                    const kernels::PackedWeightsS8& planned);
 
 }  // namespace quantrain::integer

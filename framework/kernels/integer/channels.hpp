@@ -29,21 +29,22 @@ Buffer<int8_t> packed_signs(const Conv2dShape& s, const int8_t* w);
 inline constexpr int64_t kBlockProducts = int64_t{1} << 21;
 inline constexpr int64_t kOutputProducts = 32;
 
-/// The shift for a multiplier of 0. The result is the same for any shift; this one never decides
-/// set_usual().
+/// The range of shifts in RequantizeU8::usual.
+inline constexpr int32_t kLeastShift = 33, kMostShift = 54;
+/// The shift for a multiplier of 0, with which the result is the same for any shift.
 inline constexpr int32_t kAnyShift = 40;
 
-/// Sets RequantizeU8::usual and left for n channels whose sums lie in [-most, most].
+/// Sets RequantizeU8::usual and left for n channels whose sums lie in [-most, most]. kAnyShift
+/// changes nothing, unless left would be more than 14.
 inline void set_usual(int64_t n, int64_t most, RequantizeU8& r) {
-  constexpr int32_t kMin = 33, kMax = 54;
   int32_t min = kAnyShift, max = kAnyShift;
   for (int64_t i = 0; i < n; ++i) {
     min = std::min(min, r.shift[i]);
     max = std::max(max, r.shift[i]);
   }
-  r.left = std::max(0, kMin - min);
-  r.usual = r.zero_point >= 0 && r.zero_point <= 255 && max + r.left <= kMax &&
-            most << r.left <= INT32_MAX;
+  r.left = std::max(0, kLeastShift - min);
+  r.usual = r.zero_point >= 0 && r.zero_point <= 255 && max + r.left <= kMostShift &&
+            most <= INT32_MAX >> r.left;
 }
 
 /// The smallest multiple of 16 that is also a multiple of `channels`. After this many elements,

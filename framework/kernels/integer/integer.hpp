@@ -66,6 +66,9 @@ class PackedWeightsS8 {
   /// Computes, for each output channel, the sum of its weights. The input's zero point is
   /// multiplied by this sum.
   Buffer<int32_t> sums() const;
+  /// A bound of the magnitudes of all sums: 255 * 2^(bits - 1) for each product, and the largest
+  /// bias; at most that of docs/quantization.md (7). bias may be null.
+  int64_t largest_sum(const int32_t* bias) const;
 
   // For the kernels' callers.
   Isa isa() const { return isa_; }
@@ -133,9 +136,12 @@ class ProductParams {
 
   /// Bytes that the parameters for such weights take. They may be planned().
   static int64_t bytes(const PackedWeightsS8& w, bool requantizes);
+  /// Whether the parameters have 0 and another shift in place of this multiplier: it is 0, or its
+  /// shift is unusual, and (8) gives the zero point for every sum up to `largest`.
+  static bool vanishes(const Multiplier& m, int64_t largest);
   /// One of the arrays below, from its first entry `at` on. It keeps the parameters alive. The
-  /// arrays are those of the constructor, except the shifts of multipliers of 0, and the start
-  /// values, which are the biases only if zero_x is the layout's offset.
+  /// arrays are those of the constructor, except for multipliers that vanish, and the start values,
+  /// which are the biases only if zero_x is the layout's offset.
   std::shared_ptr<const int32_t> share(const int32_t* at) const { return {values_, at}; }
 
   int32_t zero_x() const { return zero_x_; }

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <new>
 
 #include "framework/kernels/dispatch/dispatch.hpp"
@@ -39,15 +41,6 @@ int8_t weight_of(const PanelLayout& layout, const int8_t* group, int64_t o, int6
 /// back.
 int32_t first_sum(int64_t bias, int32_t zero_x, int32_t sum_w) {
   return static_cast<int32_t>(bias - int64_t{zero_x} * sum_w);
-}
-
-/// A bound of the absolute values of all sums with any codes.
-int64_t largest_sum(const PackedWeightsS8& w, const int32_t* bias) {
-  const int64_t products = w.shape().reduction() * (int64_t{255} << (w.bits().weights - 1));
-  int64_t largest = 0;
-  for (int64_t o = 0; bias != nullptr && o < w.outputs(); ++o)
-    largest = std::max(largest, std::abs(int64_t{bias[o]}));
-  return products + largest;
 }
 
 }  // namespace
@@ -263,6 +256,18 @@ void PackedWeightsS8::unpack(int64_t first, int64_t count, int8_t* to) const {
   }
 }
 
+int64_t PackedWeightsS8::largest_sum(const int32_t* bias) const {
+  int64_t largest = 0;
+  for (int64_t o = 0; bias != nullptr && o < outputs(); ++o)
+    largest = std::max(largest, std::abs(int64_t{bias[o]}));
+  largest += shape_.reduction() * (int64_t{255} << (bits_.weights - 1));
+  return std::min<int64_t>(largest, std::numeric_limits<int32_t>::max());
+}
+
+bool ProductParams::vanishes(const Multiplier& m, int64_t largest) {
+  return m.m0 == 0 || (m.shift > kMostShift && m.m0 * largest < int64_t{1} << (m.shift - 1));
+}
+
 int64_t ProductParams::bytes(const PackedWeightsS8& w, bool requantizes) {
   return (requantizes ? 3 : 1) * w.padded_entries() * int64_t{sizeof(int32_t)};
 }
@@ -285,20 +290,25 @@ ProductParams::ProductParams(const PackedWeightsS8& w,
   }
   std::fill(start + entries, start + size_, 0);
   if (requantize == nullptr) return;
+  const int64_t largest = w.largest_sum(bias);
   int32_t* const m0 = start + size_;
   int32_t* const shift = m0 + size_;
-  for (int64_t i = 0; i < size_; ++i) {
-    const int64_t o = i % w.outputs();
-    m0[i] = i < entries ? requantize->m0[o] : 0;
-    shift[i] = m0[i] != 0 ? requantize->shift[o] : kAnyShift;
+  std::fill(m0, shift, 0);
+  std::fill(shift, shift + size_, kAnyShift);
+  for (int64_t i = 0; i < entries; ++i) {
+    const Multiplier m{requantize->m0[i % w.outputs()], requantize->shift[i % w.outputs()]};
+    if (vanishes(m, largest)) continue;
+    m0[i] = m.m0;
+    shift[i] = m.shift;
   }
   requantize_ = *requantize;
   requantize_.m0 = m0;
   requantize_.shift = shift;
-  set_usual(size_, largest_sum(w, bias), requantize_);
+  set_usual(size_, largest, requantize_);
 }
 
-// The start values are biases for a zero point of offset_. With them, sums are the same.
+// The start values are biases for a zero point of offset_. Their bound of the sums is looser, so
+// what follows from the bound is copied.
 const ProductParams& ProductParams::for_weights(const PackedWeightsS8& w,
                                                 ProductParams& copy) const {
   if (w.layout().offset == offset_ && w.padded_entries() <= size_) return *this;

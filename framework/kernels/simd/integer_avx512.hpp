@@ -144,7 +144,7 @@ struct Ints<xsimd::avx512bw> : AnyInts<xsimd::avx512bw> {
   static QUANTRAIN_INLINE Int set1_64(int64_t v) { return _mm512_set1_epi64(v); }
   static QUANTRAIN_INLINE Int odd(Int v) {
     // A shuffle runs beside multiplications; a shift of 512 bits does not.
-    return _mm512_shuffle_epi32(v, static_cast<_MM_PERM_ENUM>(0xf5));
+    return _mm512_shuffle_epi32(v, _MM_PERM_DDBB);
   }
   static QUANTRAIN_INLINE Int mul(Int a, Int b) { return _mm512_mul_epi32(a, b); }
   static QUANTRAIN_INLINE Int mul_unsigned(Int a, Int b) { return _mm512_mul_epu32(a, b); }

@@ -162,7 +162,7 @@ struct DepthwisePanels {
   void (*two)(const DepthwisePanel&);
 };
 
-/// Computes the sums of a panel unit by unit and requantizes them with any shifts, for the rare
+/// Computes the sums of a panel unit by unit and requantizes them by the plain loop, for the rare
 /// case that RequantizeU8::usual is not set. sums_of is a depthwise_panel that can store sums.
 template <class Arch>
 void requantize_units(void (*sums_of)(const DepthwisePanel&), int64_t lines, DepthwisePanel p) {

@@ -174,6 +174,9 @@ TEST_CASE("a model keeps one copy of what its kernels read for each output",
   QuantizedProduct& zero = *product(b.program.steps[3].operation);
   edit(zero.output->m0, [](auto& m0) { m0[4] = 0; });
   edit(zero.output->shift, [](auto& shift) { shift[4] = 62; });
+  // They take 0 for this one, so the program keeps its multipliers, too.
+  Program tiny = usual;
+  edit(product(tiny.steps[3].operation)->output->shift, [](auto& shift) { shift[4] = 62; });
   const SavedProgram saved(b.program);
   quantrain::test::for_each_isa([&] {
     for (const KeepWeights keep : {KeepWeights::kFast, KeepWeights::kSmall}) {
@@ -192,6 +195,8 @@ TEST_CASE("a model keeps one copy of what its kernels read for each output",
               (p.zero_x == panels->layout().offset));
       }
       CHECK(model.kept_bytes() == IntegerModel(usual, keep).kept_bytes() + 4 * 10);
+      CHECK(IntegerModel(tiny, keep).program() == tiny);
+      CHECK(IntegerModel(tiny, keep).kept_bytes() == model.kept_bytes() + 4 * 10);
       // The arrays outlive the model.
       Program program = b.program;
       { program = IntegerModel(b.program, keep).program(); }

@@ -93,9 +93,16 @@ class Operands {
     CHECK(acc.values() == expected);
 
     // Rows of codes are further apart, and the bytes between them stay as they are.
-    Multipliers multipliers(static_cast<int64_t>(start_.size()), false, random);
+    const auto entries = static_cast<int64_t>(start_.size());
+    Multipliers multipliers(entries, false, random);
+    int64_t most = 0;
+    for (const int32_t sum : expected) most = std::max(most, std::abs(int64_t{sum}));
+    if (most <= INT32_MAX >> 4 && random.below(2) == 0) {
+      for (int32_t& shift : multipliers.shift) shift -= 7;  // 29 and more
+    }
     RequantizeU8 requantize = multipliers.view();
-    set_usual(static_cast<int64_t>(start_.size()), INT32_MAX, requantize);
+    set_usual(entries, most, requantize);
+    REQUIRE(requantize.usual);
     p.stride = c_.outputs + 3;
     std::vector<uint8_t> codes(static_cast<size_t>((c_.rows - 1) * p.stride + c_.outputs), 7);
     const Guarded y(codes);
