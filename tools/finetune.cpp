@@ -75,11 +75,21 @@ void check_call(const FinetuneOptions& options) {
     throw WrongCall("--frozen-epochs", options.frozen, " is more than --epochs ", options.epochs);
 }
 
-/// Whether no range of a prepared network moves any more.
+/// Whether no range and no statistics of batch norms move any more in a prepared network.
 bool is_frozen(Network& net) {
-  const std::vector<quant::Phased*> all = quant::Plugged(net).all;
+  const quant::Plugged plugged(net);
   return std::ranges::all_of(
-      all, [](const auto* slot) { return slot->phase() == quant::Phase::kFrozen; });
+             plugged.all,
+             [](const auto* slot) { return slot->phase() == quant::Phase::kFrozen; }) &&
+         std::ranges::all_of(plugged.batch_norms,
+                             [](auto* norm) { return norm->folding().frozen.item() == 1; });
+}
+
+/// Lets all ranges and batch norms move if the call says in how many passes they do not.
+void thaw(const FinetuneOptions& options, Network& net) {
+  if (options.frozen < 0 || options.frozen == options.epochs) return;
+  quant::set_phase(net, quant::Phase::kTraining);
+  quant::freeze_batch_norms(net, false);
 }
 
 /// The network to train. One that is prepared already keeps its configuration and phase.
@@ -95,10 +105,11 @@ Network network_to_train(const FinetuneOptions& options,
     return net;
   }
   if (options.frozen == options.epochs)
-    throw WrongCall(
-        "--frozen-epochs",
-        options.frozen,
-        " are all of the --epochs, but ranges must move in the first of a network of floats");
+    throw WrongCall("--frozen-epochs",
+                    options.frozen,
+                    " leaves no pass in which ranges move, and a network of floats needs one: "
+                    "at most ",
+                    options.epochs - 1);
   describe(model, training);
   Network net = copy(*model.network);
   prepare(net, model, config, true);
@@ -128,16 +139,9 @@ int64_t passes(const FinetuneOptions& options, int64_t batches) {
 }
 
 /// Unless the call says so, ranges and batch norms stay in the last third of the passes, if those
-/// before suffice for bits that fall. If they stay in the network already, they stay in all passes.
-void set_frozen(FinetuneOptions& options, int64_t batches, Network& net) {
-  const bool came_frozen = is_frozen(net);
-  if (options.frozen >= 0) {
-    if (came_frozen && options.frozen < options.epochs) {
-      quant::set_phase(net, quant::Phase::kTraining);
-      quant::freeze_batch_norms(net, false);
-    }
-    return;
-  }
+/// before suffice for bits that fall; in all passes if they stay in the network already.
+void set_frozen(FinetuneOptions& options, int64_t batches, bool came_frozen, Network& net) {
+  if (options.frozen >= 0) return;
   if (came_frozen && quant::bits_to_fall(net) == 0) {
     options.frozen = options.epochs;
     return;
@@ -263,6 +267,7 @@ void finetune_model(FinetuneOptions options) {
       std::make_unique<Network>(network_to_train(options, config, model, parts.training));
   if (options.budget.given()) {
     Network trial = prepared_copy(model, config);
+    thaw(options, trial);
     if (quant::bits_to_fall(trial) > 0) quant::lower_bits(trial, kMostBits);
     const DeviceSize size = device_size(quant::convert(trial, examples_of(model)));
     options.budget.check(size.ram, size.flash);
@@ -270,7 +275,9 @@ void finetune_model(FinetuneOptions options) {
 
   const int64_t batches = training_loader(options, parts).batches();
   const bool came_frozen = is_frozen(*prepared.network);
-  set_frozen(options, batches, *prepared.network);
+  const bool stays = came_frozen && options.frozen < 0;
+  thaw(options, *prepared.network);
+  set_frozen(options, batches, came_frozen, *prepared.network);
   Methods methods;
   add_falling_bits(options, batches, *prepared.network, methods);
   if (options.freezes) methods.freezing.emplace(*prepared.network);
@@ -284,6 +291,10 @@ void finetune_model(FinetuneOptions options) {
     return parts.test.loader(form_of(one), parts.test_rows, {.batch = 256});
   };
   add_metrics(evaluate_model(model, judge(model)), "before", report);
+  if (stays && options.frozen == options.epochs)
+    report.warning(
+        "The network's ranges and batch norms came frozen, and stay: --frozen-epochs 0 lets them "
+        "move.");
   report.print_warnings();
   const FitResult result = train(options, config, parts, methods, prepared);
   report.fact("epochs", std::ssize(result.epochs));
@@ -293,9 +304,6 @@ void finetune_model(FinetuneOptions options) {
   if (!result.epochs.empty()) report.fact("loss", Rounded{result.epochs.back().loss, 4});
   if (methods.lower) report.fact("last_bits_from_epoch", methods.last_bits + 1);
   if (methods.freezing) report.fact("frozen_weights", methods.freezing->frozen());
-  if (came_frozen && options.frozen == options.epochs)
-    report.note(
-        "Ranges and batch norms were frozen before, and stayed: --frozen-epochs 0 lets them move.");
   if (result.already_finished) report.note("This run had ended before: nothing was trained.");
   Model integers{.path = model.path, .kind = Model::Kind::kInteger};
   integers.integer = integers_of(prepared);
@@ -323,7 +331,8 @@ Run finetune(CLI::App& line) {
        options->frozen,
        0,
        kMostCount,
-       "ranges and batch norms stay in the last N passes (default: a third)");
+       "ranges and batch norms stay in the last N passes (default: a third, or all if they came "
+       "frozen)");
   line.add_flag("--freeze-oscillating",
                 options->freezes,
                 "freeze weights that jump to and fro between two codes; needs learned scales");

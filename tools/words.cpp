@@ -139,7 +139,7 @@ constexpr Phrase kPhrases[] = {
 
     {"first_bits are for training: leave them out, or use prepare_qat",
      "first_bits are for training: leave them out, or use quantrain finetune"},
-    {": lower its bits before freeze(), or leave them", ", so that they cannot fall any more"},
+    {": lower its bits before freeze(), or leave them", ": --frozen-epochs 0 lets them fall"},
     {": set weight.estimator = Estimator::kLearned",
      ": learn scales, by --learned or the file of --config"},
 

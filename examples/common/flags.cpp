@@ -122,7 +122,8 @@ std::optional<Flags> parse_flags(int argc, const char* const* argv, const Comman
                     flags.frozen_epochs,
                     " leaves none of ",
                     flags.qat_epochs,
-                    " --qat-epochs in which ranges move");
+                    " --qat-epochs in which ranges move: at most ",
+                    flags.qat_epochs - 1);
   const std::pair<const char*, const std::string*> files[] = {
       {"--save", &flags.save}, {"--network", &flags.network}, {"--report", &flags.report}};
   for (const auto& [name, path] : files) {

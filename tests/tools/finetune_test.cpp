@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "layers/layers.hpp"
+#include "layers/network/trace.hpp"
 #include "quant/methods/gradual_bits.hpp"
 #include "quant/prepare/prepare.hpp"
 #include "quant/prepare/scopes.hpp"
@@ -128,7 +130,7 @@ TEST_CASE("finetune freezes for the last third, unless bits still fall", "[tools
   const std::vector<uint8_t> moving = trained(" --frozen-epochs 0");
   CHECK(trained(" --frozen-epochs 1") != moving);
   CHECK(trained("") == trained(" --frozen-epochs 1"));
-  refused(plain + " --epochs 3 --frozen-epochs 3", 2, "ranges must move in the first");
+  refused(plain + " --epochs 3 --frozen-epochs 3", 2, "needs one: at most 2");
 }
 
 TEST_CASE("finetune says if a network came frozen, and lets its ranges move on demand", "[tools]") {
@@ -148,12 +150,27 @@ TEST_CASE("finetune says if a network came frozen, and lets its ranges move on d
     return params;
   };
   const std::string note = "--frozen-epochs 0 lets them move";
-  CHECK_THAT(ends_with(0, again).out, ContainsSubstring(note));
+  CHECK_THAT(ends_with(0, again).err, ContainsSubstring(note));
   CHECK(frozen(report_of(again)) == 3);
   CHECK(ranges("twice.net") == ranges("once.net"));
-  CHECK_THAT(ends_with(0, again + " --frozen-epochs 1").out, !ContainsSubstring(note));
+  CHECK_THAT(ends_with(0, again + " --frozen-epochs 1").err, !ContainsSubstring(note));
   CHECK(frozen(report_of(again + " --frozen-epochs 1")) == 1);
   CHECK(ranges("twice.net") != ranges("once.net"));
+}
+
+TEST_CASE("finetune lets batch norms that came frozen move on demand", "[tools]") {
+  Sequential net{Conv2d{1, 4, {.kernel = 3}}, BatchNorm2d{4}, ReLU{}, Flatten{}, Linear{352, 6}};
+  save_network(trace(net, Tensor::full({1, 13, 10, 1}, 0.5f)), bench().at("norm.net"));
+  const std::string data = " --data big/idx --batch 8 --epochs 2 --network normed.net";
+  const auto is_frozen = [] {
+    Network trained = load_network(bench().at("normed.net"));
+    return quant::Plugged(trained).batch_norms.at(0)->folding().frozen.item() == 1;
+  };
+  ends_with(0, "finetune norm.net --bits 8 --frozen-epochs 1" + data);
+  CHECK(is_frozen());
+  std::filesystem::rename(bench().at("normed.net"), bench().at("norm.net"));
+  ends_with(0, "finetune norm.net --frozen-epochs 0" + data);
+  CHECK_FALSE(is_frozen());
 }
 
 TEST_CASE("bits of a prepared network fall on from those that it has", "[tools]") {
@@ -175,7 +192,9 @@ TEST_CASE("bits of a prepared network fall on from those that it has", "[tools]"
   quant::freeze(net);
   save_network(net, bench().at("partly.net"));
   CHECK_THAT(ends_with(1, "finetune partly.net" + data).err,
-             ContainsSubstring("is frozen with 5 bits, so that they cannot fall any more"));
+             ContainsSubstring("is frozen with 5 bits: --frozen-epochs 0 lets them fall"));
+  const std::string thawed = "finetune partly.net --ram 1000000 --frozen-epochs 0";
+  CHECK(report_of(thawed + data).at("last_bits_from_epoch") == 2);
 }
 
 TEST_CASE("finetune freezes weights that oscillate, if their scales are learned", "[tools]") {
