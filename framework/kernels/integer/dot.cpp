@@ -72,9 +72,10 @@ int64_t dot_scratch(const PanelLayout& layout, int64_t rows, int64_t segments, i
   return unpacked_bytes(layout, segments, terms);
 }
 
-// The table's kernel requantizes only if RequantizeU8::usual is set. It is not if small and large
-// multipliers occur together, or small ones of long sums. In this case the function below lets the
-// kernel store the sums of a few rows and one panel at a time, and requantizes these sums itself.
+// The table's kernel requantizes only if RequantizeU8::usual is set. It is not if sums are long and
+// multipliers are 1/4 or more, or below 2^-24, or if both occur in one layer. In this case the
+// function below lets the kernel store the sums of a few rows and one panel at a time, and
+// requantizes these sums itself.
 void dot_u8s8(const IntegerTable& kernels, const DotU8S8& p) {
   if (p.rows >= p.layout.unpacks_from && p.layout.per_byte() > 1) return dot_unpacked(kernels, p);
   if (p.acc != nullptr || p.requantize.usual) return kernels.dot_u8s8(p);
