@@ -243,8 +243,8 @@ TEST_CASE("an autoencoder is judged by its own input, and numbers by columns", "
   runs("quantize pixels.net" + idx + " --target input --network pixels_auto.net", 0);
   CHECK(json_of("run pixels_auto.net" + idx).contains("mse"));
   runs(
-      "finetune pixels_auto.net --steps 1 --network labels.net --data big/images.npy --target "
-      "big/labels.npy",
+      "finetune pixels_auto.net --steps 1 --frozen-epochs 0 --network labels.net "
+      "--data big/images.npy --target big/labels.npy",
       0);
   CHECK_FALSE(json_of("run labels.net" + idx).contains("mse"));
   CHECK(json_of("run auto.safetensors --data rows.npy --as classes").at("results").size() == 24);
