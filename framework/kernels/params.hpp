@@ -352,6 +352,15 @@ struct DepthwiseU8S8 {
   PanelLayout layout;
   const int32_t* start;     ///< repeated over a run, then padded, like the arrays of requantize
   RequantizeU8 requantize;  ///< used if y is not null
+  /// The kernel requantize_s32_u8 of the instruction set. Used if requantize.usual is not set.
+  void (*requantize_sums)(int64_t n,
+                          int64_t period,
+                          const int32_t* acc,
+                          const RequantizeU8& r,
+                          uint8_t* y,
+                          uint8_t* mask,
+                          int32_t mask_lo,
+                          int32_t mask_hi);
   /// Exactly one of acc and y is null. The other one points to line 0 of the first image.
   int32_t* acc;
   uint8_t* y;

@@ -197,21 +197,23 @@ void depthwise(const Conv2dShape& s,
   ProductParams params_copy;
   const ProductParams& params = given_params.for_weights(w, params_copy);
   const Depthwise cut(s);
+  const IntegerTable& kernels = integer_table();
   parallel_for_even(s.n * s.oh(), cut.most_lines, [&](int64_t begin, int64_t end) {
     Buffer<uint8_t> scratch(cut.scratch);
     std::memset(scratch.data(), params.zero_x(), static_cast<size_t>(cut.scratch));
-    integer_table().depthwise_u8s8({.pool = cut.pool,
-                                    .begin = begin,
-                                    .end = end,
-                                    .x = x,
-                                    .zero_x = params.zero_x(),
-                                    .w = w.data(),
-                                    .layout = w.layout(),
-                                    .start = params.start(0),
-                                    .requantize = params.requantize(0),
-                                    .acc = acc,
-                                    .y = y,
-                                    .scratch = scratch.data()});
+    kernels.depthwise_u8s8({.pool = cut.pool,
+                            .begin = begin,
+                            .end = end,
+                            .x = x,
+                            .zero_x = params.zero_x(),
+                            .w = w.data(),
+                            .layout = w.layout(),
+                            .start = params.start(0),
+                            .requantize = params.requantize(0),
+                            .requantize_sums = kernels.requantize_s32_u8,
+                            .acc = acc,
+                            .y = y,
+                            .scratch = scratch.data()});
   });
 }
 

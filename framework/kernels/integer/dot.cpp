@@ -83,6 +83,7 @@ void dot_u8s8(const IntegerTable& kernels, const DotU8S8& p) {
   const int64_t width = p.layout.width;
   int32_t sums[kRows * kWidestPanel];
   for (int64_t output = 0; output < p.outputs; output += width) {
+    const RequantizeU8 requantize = p.requantize.from(output);
     for (int64_t row = 0; row < p.rows; row += kRows) {
       DotU8S8 part = p;
       part.rows = std::min(kRows, p.rows - row);
@@ -98,7 +99,7 @@ void dot_u8s8(const IntegerTable& kernels, const DotU8S8& p) {
         kernels.requantize_s32_u8(part.outputs,
                                   kWidestPanel,
                                   sums + r * width,
-                                  p.requantize.from(output),
+                                  requantize,
                                   p.y + (row + r) * p.stride + output,
                                   nullptr,
                                   0,

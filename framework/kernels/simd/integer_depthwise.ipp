@@ -1,7 +1,6 @@
 #pragma once
 
 #include "framework/kernels/params.hpp"
-#include "framework/kernels/reference/reference.hpp"
 #include "framework/kernels/simd/to_memory.hpp"
 
 // Depthwise convolutions of bytes. The rows of one or two windows are interleaved, four at a time,
@@ -162,25 +161,47 @@ struct DepthwisePanels {
   void (*two)(const DepthwisePanel&);
 };
 
-/// Computes the sums of a panel unit by unit and requantizes them by the plain loop, for the rare
+/// Computes the sums of a panel, up to 16 units at a time, and then requantizes them, for the rare
 /// case that RequantizeU8::usual is not set. sums_of is a depthwise_panel that can store sums.
 template <class Arch>
-void requantize_units(void (*sums_of)(const DepthwisePanel&), int64_t lines, DepthwisePanel p) {
-  using I = Ints<Arch>;
-  const int64_t count = p.outputs < I::kLanes ? p.outputs : I::kLanes;
-  const DepthwisePanel given = p;
-  int32_t sums[2 * I::kLanes];
-  p.inner = p.outer = {1, 0, 0};
-  p.acc = sums;
-  p.line = p.outputs = I::kLanes;
-  for (int64_t i = 0; i < given.outer.count; ++i) {
-    for (int64_t j = 0; j < given.inner.count; ++j) {
-      p.x = given.x + i * given.outer.x_step + j * given.inner.x_step;
-      sums_of(p);
-      uint8_t* to = given.y + i * given.outer.y_step + j * given.inner.y_step;
-      for (int64_t line = 0; line < lines; ++line, to += given.line) {
-        const int32_t* const from = sums + line * I::kLanes;
-        reference::requantize_s32_u8(count, count, from, p.requantize, to, nullptr, 0, 0);
+QUANTRAIN_ONE_COPY void requantize_units(const DepthwiseU8S8& layer,
+                                         void (*sums_of)(const DepthwisePanel&),
+                                         int64_t lines,
+                                         const DepthwisePanel& panel) {
+  constexpr int64_t kLanes = Ints<Arch>::kLanes;
+  constexpr int64_t kUnits = 16;
+  const int64_t count = panel.outputs < kLanes ? panel.outputs : kLanes;
+  int32_t m0[16], shift[16];
+  for (int64_t i = 0; i < 16; ++i) {
+    m0[i] = panel.requantize.m0[i % kLanes];
+    shift[i] = panel.requantize.shift[i % kLanes];
+  }
+  RequantizeU8 requantize = panel.requantize;
+  requantize.m0 = m0;
+  requantize.shift = shift;
+  int32_t sums[2 * kUnits * kLanes];
+  uint8_t codes[kUnits * kLanes];
+  DepthwisePanel part = panel;
+  part.outer = {1, 0, 0};
+  part.acc = sums;
+  part.stride = part.outputs = kLanes;
+  part.line = kUnits * kLanes;
+  for (int64_t i = 0; i < panel.outer.count; ++i) {
+    for (int64_t j = 0; j < panel.inner.count; j += kUnits) {
+      const int64_t left = panel.inner.count - j;
+      const int64_t units = left < kUnits ? left : kUnits;
+      part.inner = {units, panel.inner.x_step, kLanes};
+      part.x = panel.x + i * panel.outer.x_step + j * panel.inner.x_step;
+      sums_of(part);
+      uint8_t* to = panel.y + i * panel.outer.y_step + j * panel.inner.y_step;
+      for (int64_t line = 0; line < lines; ++line, to += panel.line) {
+        const int32_t* const from = sums + line * part.line;
+        layer.requantize_sums(units * kLanes, 16, from, requantize, codes, nullptr, 0, 0);
+        for (int64_t u = 0; u < units; ++u) {
+          __builtin_memcpy(to + u * panel.inner.y_step,
+                           codes + u * kLanes,
+                           static_cast<size_t>(count));
+        }
       }
     }
   }
@@ -236,7 +257,7 @@ void depthwise_groups(const DepthwiseU8S8& p,
           panel.y = p.y == nullptr ? nullptr : p.y + to;
           const auto compute = lines == 2 ? panels.two : panels.one;
           if (panel.acc == nullptr && !panel.requantize.usual) {
-            return requantize_units<Arch>(compute, lines, panel);
+            return requantize_units<Arch>(p, compute, lines, panel);
           }
           compute(panel);
         };

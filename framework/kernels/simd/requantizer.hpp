@@ -50,7 +50,7 @@ class Requantizer<Arch, false> {
       : m0_even_(I::load(r.m0)),
         m0_odd_(I::odd(m0_even_)),
         shift_even_(I::low_halves(I::load(r.shift), I::zero())),
-        shift_odd_(I::srl64(I::load(r.shift), 32)),
+        shift_odd_(I::low_halves(I::odd(I::load(r.shift)), I::zero())),
         zero_point_(I::set1(r.zero_point)) {
     const Int one = I::set1_64(1);
     const Int minus_one = I::set1_64(-1);
