@@ -76,7 +76,7 @@ bool exists(const Way& way, const TableNetwork& network, const Width& width) {
 
 /// Up to 4 bits, QAT learns the scales of weights and activations. A weight function has its own
 /// scales.
-quant::QConfig config_of(const Width& width, bool qat) {
+quant::QConfig config_of(const TableNetwork& network, const Width& width, bool qat) {
   quant::QConfig config = quant::QConfig::bits(width.weights, width.activations);
   if (qat && width.function) {
     config.model.weight.function = width.function;
@@ -84,6 +84,7 @@ quant::QConfig config_of(const Width& width, bool qat) {
     config.model.weight.estimator = quant::Estimator::kLearned;
   }
   if (qat && width.activations <= 4) config.model.activation.estimator = quant::Estimator::kLearned;
+  if (network.configure != nullptr) network.configure(config);
   return config;
 }
 
@@ -184,7 +185,7 @@ Json measure(const TableNetwork& network,
   copy_state(trained, net);
   const bool qat = way.times > 0;
   if (qat) {
-    quant::prepare_qat(net, task.example, config_of(width, qat));
+    quant::prepare_qat(net, task.example, config_of(network, width, qat));
     DataLoader loader = training_of(network, task, seed);
     const int64_t epochs = qat_epochs(way, training);
     const int64_t first_frozen = epochs - frozen_epochs(way, network, training);
@@ -199,7 +200,7 @@ Json measure(const TableNetwork& network,
                          },
                      .loss = way.distils ? distillation_from(trained) : task.loss});
   } else {
-    quant::prepare_ptq(net, task.example, config_of(width, qat));
+    quant::prepare_ptq(net, task.example, config_of(network, width, qat));
     const DataLoader calibration = evaluation_of(task.calibration);
     quant::calibrate(net, calibration);
     if (way.improves) quant::improve(net, calibration, {quant::WeightRanges{}, quant::AdaRound{}});
@@ -209,7 +210,7 @@ Json measure(const TableNetwork& network,
 
 /// Microseconds for one sample on one core. Weights and samples do not matter.
 double microseconds(const TableNetwork& network, const Width& width) {
-  const IntegerModel model = random_model(network, config_of(width, false));
+  const IntegerModel model = random_model(network, config_of(network, width, false));
   const std::vector<uint8_t> codes(static_cast<size_t>(network.input.elements()), 128);
   std::vector<int32_t> y(static_cast<size_t>(model.output_size()));
   const SerialLoops serial;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -70,6 +71,57 @@ inline Sequential wide_cnn() {
                     Linear{1152, 10}};
 }
 
+/// y = max(x, 0), with a range and bits of its own. A ReLU after a sum shares those of the sum.
+inline Clamp rectifier() { return {0.0f, std::numeric_limits<float>::infinity()}; }
+
+/// y = x + norm(conv(max(x, 0))), shapes unchanged.
+class BinaryResidual : public Module {
+ public:
+  explicit BinaryResidual(int64_t channels)
+      : rectifier_(add("rectifier", rectifier())),
+        branch_(add("branch",
+                    Sequential{
+                        Conv2d{channels, channels, {.kernel = 3, .padding = 1, .bias = false}},
+                        BatchNorm2d{channels},
+                    })),
+        sum_(add("sum", Add{})) {}
+
+  std::string_view type() const override { return "BinaryResidual"; }
+
+ protected:
+  Tensor forward(const Tensor& x) override { return (*sum_)((*branch_)((*rectifier_)(x)), x); }
+
+ private:
+  std::shared_ptr<Clamp> rectifier_;
+  std::shared_ptr<Sequential> branch_;
+  std::shared_ptr<Add> sum_;
+};
+
+/// The layers of wide_cnn(). Three of its convolutions add their result to their input, so what one
+/// bit loses there is only the change.
+/// Source: Liu et al. 2018, "Bi-Real Net"
+inline Sequential binary_resnet() {
+  const Conv2d::Options three{.kernel = 3, .padding = 1, .bias = false};
+  return Sequential{Sequential{Conv2d{1, 64, three}, BatchNorm2d{64}},
+                    BinaryResidual{64},
+                    MaxPool2d{2},  // -> [N, 14, 14, 64]
+                    Sequential{rectifier(), Conv2d{64, 128, three}, BatchNorm2d{128}},
+                    BinaryResidual{128},
+                    MaxPool2d{2},  // -> [N, 7, 7, 128]
+                    BinaryResidual{128},
+                    MaxPool2d{2},  // -> [N, 3, 3, 128]
+                    Flatten{},
+                    Linear{1152, 10}};
+}
+
+/// Few bits only for the weights of the inner convolutions and for what they multiply. Sums and the
+/// first and last layer have 8, as in published binary networks.
+inline void keep_sums_and_ends(quant::QConfig& config) {
+  config.types["Clamp"] = config.model;
+  config.model.activation = {};
+  config.layers["0.0"] = config.layers["9"] = quant::QConfig::int8().model;
+}
+
 /// A network of the table, what it learns, and how.
 struct TableNetwork : examples::Network {
   int64_t epochs = 20;      ///< in float
@@ -80,6 +132,8 @@ struct TableNetwork : examples::Network {
   int64_t batch = examples::Flags{}.batch;
   float learning_rate = examples::Flags{}.learning_rate;  ///< in float, at the start
   bool classifies = true;
+  /// Changes the configuration of the table's bits. Null: all layers have these bits.
+  void (*configure)(quant::QConfig& config) = nullptr;
   std::string data = {};  ///< its own data; empty: the images
   /// Makes its own data. limit: as in Training. cache: a folder.
   std::function<examples::Task(uint64_t seed, int64_t limit, const std::string& cache)> task = {};
@@ -109,7 +163,9 @@ inline std::vector<TableNetwork> table_networks() {
                                 {{.name = "SFC", .make = three_layers<256>}, 20, 20, 0, 1},
                                 {{.name = "LFC", .make = three_layers<1024>}, 10, 10, 3, 1},
                                 {{.name = "LeNet-5", .make = lenet5}, 10, 10, 3, 2},
-                                {{.name = "wide CNN", .make = wide_cnn}, 10, 10, 3, 2}};
+                                {{.name = "wide CNN", .make = wide_cnn}, 10, 10, 3, 2},
+                                {{.name = "binary ResNet", .make = binary_resnet}, 5, 20, 3, 2}};
+  all.back().configure = keep_sums_and_ends;
   for (const examples::Network& network : examples::networks()) {
     if (network.name == "mnist_mlp") {
       all.push_back({network});

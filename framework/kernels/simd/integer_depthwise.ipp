@@ -198,9 +198,8 @@ QUANTRAIN_ONE_COPY void requantize_units(const DepthwiseU8S8& layer,
         const int32_t* const from = sums + line * part.line;
         layer.requantize_sums(units * kLanes, 16, from, requantize, codes, nullptr, 0, 0);
         for (int64_t u = 0; u < units; ++u) {
-          __builtin_memcpy(to + u * panel.inner.y_step,
-                           codes + u * kLanes,
-                           static_cast<size_t>(count));
+          __builtin_memcpy(
+              to + u * panel.inner.y_step, codes + u * kLanes, static_cast<size_t>(count));
         }
       }
     }
