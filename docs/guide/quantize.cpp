@@ -1,6 +1,7 @@
 // Quantizes the network of docs/guide.md after training, then with further training. Saves it as
 // integers and as C99.
 #include <iostream>
+#include <limits>
 
 #include "framework/core/error.hpp"
 #include "framework/core/file.hpp"
@@ -82,6 +83,61 @@ void train_ternary(const Dataset& training_set, const Dataset& test_set) {
   std::cout << "accuracy with ternary weights: " << accuracy(net, test_set) << '\n';
 }
 
+/// y = max(x, 0), with a range and bits of its own. A ReLU after a sum shares those of the sum.
+Clamp rectifier() { return {0.0f, std::numeric_limits<float>::infinity()}; }
+
+/// y = x + norm(conv(max(x, 0))), with unchanged shape.
+class BinaryResidual : public Module {
+ public:
+  explicit BinaryResidual(int64_t channels)
+      : rectifier_(add("rectifier", rectifier())),
+        branch_(add("branch",
+                    Sequential{Conv2d{channels, channels, {.padding = 1, .bias = false}},
+                               BatchNorm2d{channels}})),
+        sum_(add("sum", Add{})) {}
+
+  std::string_view type() const override { return "BinaryResidual"; }
+
+ protected:
+  Tensor forward(const Tensor& x) override { return (*sum_)((*branch_)((*rectifier_)(x)), x); }
+
+ private:
+  std::shared_ptr<Clamp> rectifier_;
+  std::shared_ptr<Sequential> branch_;
+  std::shared_ptr<Add> sum_;
+};
+
+Sequential make_binary_network() {
+  return Sequential{Conv2d{1, 32, {.stride = 2, .padding = 1, .bias = false}},  // [N, 8, 8, 32]
+                    BatchNorm2d{32},
+                    BinaryResidual{32},
+                    BinaryResidual{32},
+                    GlobalAvgPool2d{},
+                    Flatten{},
+                    Linear{32, 4}};
+}
+
+/// 1 bit for the weights of the residual convolutions and for their input. 8 bits for the rest.
+quant::QConfig one_bit() {
+  quant::QConfig config = quant::QConfig::bits(1, 1);
+  config.model.weight.function = quant::Binary{};
+  config.model.activation.estimator = quant::Estimator::kLearned;
+  config.types["Clamp"] = config.model;  // what the convolutions read
+  config.model.activation = {};          // sums, and what they add
+  config.layers["0"] = config.layers["6"] = quant::QConfig::int8().model;
+  return config;
+}
+
+void train_binary(const Dataset& training_set, const Dataset& test_set) {
+  Sequential net = make_binary_network();
+  train(net, training_set, 2, 4e-3f, random_shift(1));
+  const Tensor example = test_set.batch(0, 1).input;
+  quant::prepare_qat(net, example, one_bit());
+  std::cout << quant::plan(net, example);
+  train(net, training_set, 6, 4e-3f, random_shift(1));
+  std::cout << "accuracy with 1 bit: " << accuracy(net, test_set) << '\n';
+}
+
 /// Saves an image as raw bytes, for the programs on devices.
 void save_image(const Dataset& images, int64_t i) {
   const std::span<const uint8_t> parts[] = {images.image(i)};
@@ -93,6 +149,7 @@ int main() try {
   const Dataset training_set = shapes(3000, 1), test_set = shapes(500, 2);
   quantize_after_training(training_set, test_set);
   train_ternary(training_set, test_set);
+  train_binary(training_set, test_set);
   const quant::IntegerModel model = train_quantized(training_set, test_set);
   model.save("model.safetensors", {{"classes", "frame, cross, saltire, block"}});
   save_image(test_set, 0);

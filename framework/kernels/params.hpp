@@ -352,7 +352,8 @@ struct DepthwiseU8S8 {
   PanelLayout layout;
   const int32_t* start;     ///< repeated over a run, then padded, like the arrays of requantize
   RequantizeU8 requantize;  ///< used if y is not null
-  /// The kernel requantize_s32_u8 of the instruction set. Used if requantize.usual is not set.
+  /// The kernel requantize_s32_u8 of the instruction set. Used if y is not null and
+  /// requantize.usual is not set; the reference needs none.
   void (*requantize_sums)(int64_t n,
                           int64_t period,
                           const int32_t* acc,

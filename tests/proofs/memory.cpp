@@ -46,7 +46,9 @@ bool prove_memory() {
   bool held = true;
   for (const TableNetwork& network : table_networks()) {
     for (const int bits : {8, 4, 2, 1}) {
-      random_model(network, quant::QConfig::bits(bits, bits)).save(path);
+      quant::QConfig config = quant::QConfig::bits(bits, bits);
+      if (network.configure != nullptr) network.configure(config);
+      random_model(network, config).save(path);
       const auto file = static_cast<int64_t>(std::filesystem::file_size(path));
       int64_t resident[2];
       { IntegerModel::load(path); }  // what is allocated once

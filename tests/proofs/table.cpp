@@ -36,7 +36,8 @@ namespace {
 
 using Json = Results::Json;
 
-/// Bits of weights and activations in all layers but the input, which has 8.
+/// Bits of weights and activations in all layers but the input, which has 8, unless
+/// TableNetwork::configure says otherwise.
 struct Width {
   const char* name;
   int weights;
@@ -75,7 +76,7 @@ bool exists(const Way& way, const TableNetwork& network, const Width& width) {
 }
 
 /// Up to 4 bits, QAT learns the scales of weights and activations. A weight function has its own
-/// scales.
+/// scales. The network may change the result.
 quant::QConfig config_of(const TableNetwork& network, const Width& width, bool qat) {
   quant::QConfig config = quant::QConfig::bits(width.weights, width.activations);
   if (qat && width.function) {

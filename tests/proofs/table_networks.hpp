@@ -97,8 +97,8 @@ class BinaryResidual : public Module {
   std::shared_ptr<Add> sum_;
 };
 
-/// The layers of wide_cnn(). Three of its convolutions add their result to their input, so what one
-/// bit loses there is only the change.
+/// The convolutions of wide_cnn(). Three of them add their result to what passes by, so one bit
+/// limits the change and not the values.
 /// Source: Liu et al. 2018, "Bi-Real Net"
 inline Sequential binary_resnet() {
   const Conv2d::Options three{.kernel = 3, .padding = 1, .bias = false};
@@ -114,8 +114,8 @@ inline Sequential binary_resnet() {
                     Linear{1152, 10}};
 }
 
-/// Few bits only for the weights of the inner convolutions and for what they multiply. Sums and the
-/// first and last layer have 8, as in published binary networks.
+/// Few bits only for the weights of the inner convolutions and for their inputs, which Clamp makes.
+/// The rest has 8 bits; published binary networks keep it in float.
 inline void keep_sums_and_ends(quant::QConfig& config) {
   config.types["Clamp"] = config.model;
   config.model.activation = {};
@@ -132,7 +132,7 @@ struct TableNetwork : examples::Network {
   int64_t batch = examples::Flags{}.batch;
   float learning_rate = examples::Flags{}.learning_rate;  ///< in float, at the start
   bool classifies = true;
-  /// Changes the configuration of the table's bits. Null: all layers have these bits.
+  /// Changes the configuration of the table's bits. Null: all layers but the input have these bits.
   void (*configure)(quant::QConfig& config) = nullptr;
   std::string data = {};  ///< its own data; empty: the images
   /// Makes its own data. limit: as in Training. cache: a folder.
@@ -163,9 +163,10 @@ inline std::vector<TableNetwork> table_networks() {
                                 {{.name = "SFC", .make = three_layers<256>}, 20, 20, 0, 1},
                                 {{.name = "LFC", .make = three_layers<1024>}, 10, 10, 3, 1},
                                 {{.name = "LeNet-5", .make = lenet5}, 10, 10, 3, 2},
-                                {{.name = "wide CNN", .make = wide_cnn}, 10, 10, 3, 2},
-                                {{.name = "binary ResNet", .make = binary_resnet}, 5, 20, 3, 2}};
-  all.back().configure = keep_sums_and_ends;
+                                {{.name = "wide CNN", .make = wide_cnn}, 10, 10, 3, 2}};
+  TableNetwork binary{{.name = "binary ResNet", .make = binary_resnet}, 5, 20, 3, 2};
+  binary.configure = keep_sums_and_ends;
+  all.push_back(std::move(binary));
   for (const examples::Network& network : examples::networks()) {
     if (network.name == "mnist_mlp") {
       all.push_back({network});

@@ -170,9 +170,10 @@ QUANTRAIN_ONE_COPY void requantize_units(const DepthwiseU8S8& layer,
                                          const DepthwisePanel& panel) {
   constexpr int64_t kLanes = Ints<Arch>::kLanes;
   constexpr int64_t kUnits = 16;
+  constexpr int64_t kPeriod = 16;  // of requantize_s32_u8, so multipliers are repeated
   const int64_t count = panel.outputs < kLanes ? panel.outputs : kLanes;
-  int32_t m0[16], shift[16];
-  for (int64_t i = 0; i < 16; ++i) {
+  int32_t m0[kPeriod], shift[kPeriod];
+  for (int64_t i = 0; i < kPeriod; ++i) {
     m0[i] = panel.requantize.m0[i % kLanes];
     shift[i] = panel.requantize.shift[i % kLanes];
   }
@@ -196,7 +197,7 @@ QUANTRAIN_ONE_COPY void requantize_units(const DepthwiseU8S8& layer,
       uint8_t* to = panel.y + i * panel.outer.y_step + j * panel.inner.y_step;
       for (int64_t line = 0; line < lines; ++line, to += panel.line) {
         const int32_t* const from = sums + line * part.line;
-        layer.requantize_sums(units * kLanes, 16, from, requantize, codes, nullptr, 0, 0);
+        layer.requantize_sums(units * kLanes, kPeriod, from, requantize, codes, nullptr, 0, 0);
         for (int64_t u = 0; u < units; ++u) {
           __builtin_memcpy(
               to + u * panel.inner.y_step, codes + u * kLanes, static_cast<size_t>(count));
