@@ -136,6 +136,9 @@ void train_binary(const Dataset& training_set, const Dataset& test_set) {
   std::cout << quant::plan(net, example);
   train(net, training_set, 6, 4e-3f, random_shift(1));
   std::cout << "accuracy with 1 bit: " << accuracy(net, test_set) << '\n';
+  const quant::Parity parity =
+      quant::verify_parity(net, quant::convert(net, example), DataLoader{test_set});
+  if (!parity.first_difference().empty()) throw QuantError("guide", "the integers differ");
 }
 
 /// Saves an image as raw bytes, for the programs on devices.
