@@ -11,9 +11,19 @@
 
 namespace quantrain {
 
-Tensor ReLU::take_forward(Tensor x) { return relu(std::move(x)); }
+namespace {
 
-Tensor ReLU6::take_forward(Tensor x) { return relu6(std::move(x)); }
+// A module in the output slot chooses parameters for the result.
+Tensor activated(const Module& layer, Tensor x, Activation activation) {
+  return layer.slots().output ? activate_with_own_params(std::move(x), activation)
+                              : activate(std::move(x), activation);
+}
+
+}  // namespace
+
+Tensor ReLU::take_forward(Tensor x) { return activated(*this, std::move(x), Activation::kRelu); }
+
+Tensor ReLU6::take_forward(Tensor x) { return activated(*this, std::move(x), Activation::kRelu6); }
 
 Activation activation_of(const Module& layer) {
   return typeid(layer) == typeid(ReLU)    ? Activation::kRelu

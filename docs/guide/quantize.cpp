@@ -1,7 +1,6 @@
 // Quantizes the network of docs/guide.md after training, then with further training. Saves it as
 // integers and as C99.
 #include <iostream>
-#include <limits>
 
 #include "framework/core/error.hpp"
 #include "framework/core/file.hpp"
@@ -83,14 +82,11 @@ void train_ternary(const Dataset& training_set, const Dataset& test_set) {
   std::cout << "accuracy with ternary weights: " << accuracy(net, test_set) << '\n';
 }
 
-/// y = max(x, 0), with a range and bits of its own. A ReLU after a sum shares those of the sum.
-Clamp rectifier() { return {0.0f, std::numeric_limits<float>::infinity()}; }
-
 /// y = x + norm(conv(max(x, 0))), with unchanged shape.
 class BinaryResidual : public Module {
  public:
   explicit BinaryResidual(int64_t channels)
-      : rectifier_(add("rectifier", rectifier())),
+      : relu_(add("relu", ReLU{})),
         branch_(add("branch",
                     Sequential{Conv2d{channels, channels, {.padding = 1, .bias = false}},
                                BatchNorm2d{channels}})),
@@ -99,10 +95,10 @@ class BinaryResidual : public Module {
   std::string_view type() const override { return "BinaryResidual"; }
 
  protected:
-  Tensor forward(const Tensor& x) override { return (*sum_)((*branch_)((*rectifier_)(x)), x); }
+  Tensor forward(const Tensor& x) override { return (*sum_)((*branch_)((*relu_)(x)), x); }
 
  private:
-  std::shared_ptr<Clamp> rectifier_;
+  std::shared_ptr<ReLU> relu_;
   std::shared_ptr<Sequential> branch_;
   std::shared_ptr<Add> sum_;
 };
@@ -122,8 +118,8 @@ quant::QConfig one_bit() {
   quant::QConfig config = quant::QConfig::bits(1, 1);
   config.model.weight.function = quant::Binary{};
   config.model.activation.estimator = quant::Estimator::kLearned;
-  config.types["Clamp"] = config.model;  // what the convolutions read
-  config.model.activation = {};          // sums, and what they add
+  config.types["ReLU"] = config.model;  // what the convolutions read
+  config.model.activation = {};         // sums, and what they add
   config.layers["0"] = config.layers["6"] = quant::QConfig::int8().model;
   return config;
 }

@@ -27,8 +27,10 @@ struct EarlyStopping {
 
 struct FitOptions {
   int64_t epochs = 1;
-  int64_t steps = 0;       ///< at most this many optimizer steps; 0: no limit
-  int64_t accumulate = 1;  ///< batches whose gradients are averaged for one step
+  int64_t steps = 0;  ///< at most this many optimizer steps; 0: no limit
+  /// Batches whose gradients are averaged for one step. Without shards, gradients that the loss
+  /// computes by itself, in a backward pass of its own, are summed.
+  int64_t accumulate = 1;
   /// Cuts each batch into shards (Sharding), computes each as if it were a batch of its own, and
   /// joins them: see DataParallel. 1: a batch is computed whole. 0: 8 with ranks, else 1.
   int64_t shards = 0;

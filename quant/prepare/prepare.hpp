@@ -13,8 +13,9 @@ namespace quantrain::quant {
 /// Plugs fake quantization into a network's layers. A recorded pass over an example [N, ...] shows
 /// where it is needed: at the input, at the weights of each convolution and Linear, and at the
 /// output of each convolution, Linear, Add, Mul, average pool, Mean, Concat, Softmax, elementwise
-/// function and arithmetic operation with constants. An output is quantized after the batch norm
-/// and ReLU that are fused with its operation. The input takes range and features from the
+/// function and arithmetic operation with constants, and of a ReLU that is not fused and has an
+/// entry in the QConfig. An output is quantized after the batch norm and ReLU that are fused with
+/// its operation. The input takes range and features from the
 /// example's codes; for plain floats the range is QConfig::input_range. A batch norm is folded into
 /// the convolution or Linear that precedes it; any other batch norm gets an output range of its
 /// own.

@@ -5,6 +5,7 @@
 #include "framework/arithmetic/quantize.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/text_stream.hpp"
+#include "layers/activation.hpp"
 #include "quant/prepare/refusals.hpp"
 
 namespace quantrain::quant {
@@ -49,11 +50,20 @@ void Survey::survey(const GraphNode& node) {
   const bool in_float = stays_float(node);
   if (!in_float) check_integer_form(node);
   const QuantizationTraits traits = node.node->traits();
-  const bool folded = folded_.count(node.index) != 0;
+  const bool fused = fused_.count(node.index) != 0;
   // A layer that the configuration leaves in float has a site, so that the configuration may name
   // it, even if its operations close no range.
   const bool computes = !traits.is_view && !traits.is_activation;
-  if ((traits.closes_range || (in_float && computes)) && !folded) add_site(node);
+  if (fused) return;
+  if (traits.closes_range || (in_float && computes) || has_own_entry(node)) add_site(node);
+}
+
+bool Survey::has_own_entry(const GraphNode& activation) const {
+  const auto found = modules_.find(activation.scope());
+  if (!activation.node->traits().is_activation || found == modules_.end()) return false;
+  const Module& layer = *found->second;
+  return activation_of(layer) != Activation::kNone &&
+         &config_.of(layer.type(), activation.scope()) != &config_.model;
 }
 
 bool Survey::has_constants(const GraphNode& node) const {
@@ -153,6 +163,17 @@ void Survey::check_has_type(const std::string& type) const {
   std::set<std::string_view> known;
   for (const Site& site : sites_) known.insert(site.layer->type());
   if (known.count(type) != 0) return;
+  for (const Site& site : sites_) {
+    if (site.last->type() != type &&
+        (site.batch_norm == nullptr || site.batch_norm->type() != type))
+      continue;
+    throw QuantError("QConfig",
+                     "all layers of type \"",
+                     type,
+                     "\" are fused with the layers before them: entries for those, such as \"",
+                     site.layer->type(),
+                     "\", apply to both");
+  }
   TextStream list;
   for (const std::string_view name : known) list << ' ' << name;
   throw QuantError("QConfig",
@@ -168,12 +189,22 @@ void Survey::check_has_site(const std::string& path) const {
     if (site.path == path) return;
     known << ' ' << site.path;
   }
+  for (const Site& site : sites_) {
+    const bool folded = site.batch_norm != nullptr && site.batch_norm_path == path;
+    if (site.last_path != path && !folded) continue;
+    throw QuantError("QConfig",
+                     "layer \"",
+                     path,
+                     "\" is fused with the layer \"",
+                     site.path,
+                     "\": the entry for \"",
+                     site.path,
+                     "\" applies to both");
+  }
   throw QuantError("QConfig",
                    "layer \"",
                    path,
-                   modules_.count(path) == 0
-                       ? "\" does not exist"
-                       : "\" has nothing to quantize, or is fused with the layer before it",
+                   modules_.count(path) == 0 ? "\" does not exist" : "\" has nothing to quantize",
                    "; layers to quantize:",
                    known.str());
 }
@@ -321,14 +352,15 @@ void Survey::add_site(const GraphNode& node) {
     site.batch_norm_path = next->scope();
     site.last = site.batch_norm;
     site.last_path = site.batch_norm_path;
-    folded_.insert(next->index);
+    fused_.insert(next->index);
     end = next;
     next = sole_consumer(*end);
   }
   next = behind_views(next);
-  if (next != nullptr && next->node->traits().is_activation) {
+  if (!traits.is_activation && next != nullptr && next->node->traits().is_activation) {
     site.last = &layer_of(*next);
     site.last_path = next->scope();
+    fused_.insert(next->index);
     end = next;
   }
   site.gives_output = gives_output(*end);

@@ -60,6 +60,9 @@ class Survey {
 
   // Adds the operation's site, if it needs one. Throws if the operation cannot be quantized.
   void survey(const GraphNode& node);
+  // Whether the operation is that of a ReLU or ReLU6 for which the configuration has an entry. If
+  // no other layer has fused it, it has a range of its own.
+  bool has_own_entry(const GraphNode& activation) const;
   // Whether an operand other than weights does not depend on the network's inputs.
   bool has_constants(const GraphNode& node) const;
   // Throws if the operation has no integer form, as far as its traits and shapes say.
@@ -106,7 +109,7 @@ class Survey {
   /// a layer runs.
   std::map<std::string_view, int> runs_;
   std::map<std::pair<std::string_view, std::string_view>, int> runs_of_type_;
-  std::set<int> folded_;
+  std::set<int> fused_;  ///< batch norms and activations that belong to the site of another node
   std::vector<Site> sites_;
 };
 

@@ -330,7 +330,7 @@ TEST_CASE("prepare refuses what it cannot quantize, and plugs nothing in", "[qua
   QConfig relu = config;
   relu.layers["2"] = config.model;
   QUANTRAIN_CHECK_ERROR(
-      prepare_qat(wrong, example, relu), QuantError, "layer \"2\" has nothing to quantize");
+      prepare_qat(wrong, example, relu), QuantError, "layer \"2\" is fused with the layer \"0\"");
   CHECK(Plugged(wrong).empty());
   Sequential long_sum{Linear{33156, 2}};
   QUANTRAIN_CHECK_ERROR(

@@ -4,6 +4,7 @@
 
 #include "framework/arithmetic/activation.hpp"
 #include "framework/autograd/node.hpp"
+#include "framework/autograd/ops/code_function.hpp"
 #include "framework/autograd/ops/masked.hpp"
 #include "framework/autograd/ops/stored_codes.hpp"
 #include "framework/core/error.hpp"
@@ -37,24 +38,37 @@ Tensor activate_floats(const Tensor& x, Activation activation, uint8_t* mask) {
   return y;
 }
 
+void write_mask_of_codes(const Codes& codes, Activation activation, uint8_t* mask) {
+  const float hi = upper_bound(activation);
+  const int32_t zero = codes.stored_zero_point();
+  write_mask(codes.bytes.size(), mask, [&](int64_t i) {
+    const float real = dequantize(codes.u8()[i], codes.params.scale[0], zero);
+    return real > 0.0f && real < hi;
+  });
+}
+
 // The result has the same parameters, so the activation is a clamp of codes.
-Tensor activate_codes(const Tensor& x, const Codes& codes, Activation activation, uint8_t* mask) {
+Tensor activate_codes(const Tensor& x, const Codes& codes, Activation activation) {
   const Samples samples(x.shape());
   const auto op =
       integer::QuantizedLookup::rescale(samples.size, codes.params, codes.params, activation);
   Buffer<uint8_t> y(x.elements());
   const uint8_t* const inputs[] = {codes.u8()};
   integer::Prepared(op).run(samples.count, inputs, y.data());
-  if (mask != nullptr) {
-    const float hi = upper_bound(activation);
-    const int32_t zero = codes.stored_zero_point();
-    write_mask(x.elements(), mask, [&](int64_t i) {
-      const float real = dequantize(codes.u8()[i], codes.params.scale[0], zero);
-      return real > 0.0f && real < hi;
-    });
-  }
   return computed_codes(
       x.shape(), std::move(y), codes.params, std::make_shared<const integer::Operation>(op));
+}
+
+// The result waits for its parameters, so the activation is a function of codes.
+Tensor function_of_codes(const Shape& shape,
+                         const std::shared_ptr<const Codes>& codes,
+                         Activation activation) {
+  const double hi = upper_bound(activation);
+  std::vector<integer::CodeValues> values{integer::code_values(
+      [hi](double real) { return std::min(std::max(real, 0.0), hi); }, codes->params)};
+  return TensorAccess::from_waiting(
+      shape,
+      std::make_shared<CodeFunction>(to_string(activation), shape, codes, std::move(values)));
 }
 
 // The result shares x's integers. If x already has an activation, the tighter of the two applies:
@@ -64,10 +78,9 @@ Tensor activate_waiting(const Tensor& x, Activation activation, uint8_t* mask) {
   return TensorAccess::with_activation(x, std::max(TensorAccess::activation(x), activation));
 }
 
-}  // namespace
+enum class ResultOfCodes { kSameParams, kWaits };
 
-Tensor activate(Tensor x, Activation activation) {
-  if (activation == Activation::kNone) return x;
+Tensor apply(Tensor x, Activation activation, ResultOfCodes result) {
   Buffer<uint8_t> bits;
   if (needs_gradient({x})) bits = Buffer<uint8_t>((x.elements() + 7) / 8);
   uint8_t* const mask = bits.data();
@@ -76,11 +89,25 @@ Tensor activate(Tensor x, Activation activation) {
   if (x.kind() == ValueKind::kWaiting) {
     y = activate_waiting(x, activation, mask);
   } else if (codes != nullptr) {
-    y = activate_codes(x, *codes, activation, mask);
+    y = result == ResultOfCodes::kWaits ? function_of_codes(x.shape(), codes, activation)
+                                        : activate_codes(x, *codes, activation);
+    if (mask != nullptr) write_mask_of_codes(*codes, activation, mask);
   } else {
     y = activate_floats(x, activation, mask);
   }
   return record<ReluNode>(std::move(y), {std::move(x)}, activation, std::move(bits));
+}
+
+}  // namespace
+
+Tensor activate(Tensor x, Activation activation) {
+  if (activation == Activation::kNone) return x;
+  return apply(std::move(x), activation, ResultOfCodes::kSameParams);
+}
+
+Tensor activate_with_own_params(Tensor x, Activation activation) {
+  if (activation == Activation::kNone) return x;
+  return apply(std::move(x), activation, ResultOfCodes::kWaits);
 }
 
 Tensor relu(Tensor x) { return activate(std::move(x), Activation::kRelu); }

@@ -20,4 +20,8 @@ Tensor relu6(Tensor x);
 /// relu, relu6, or x itself for Activation::kNone.
 Tensor activate(Tensor x, Activation activation);
 
+/// The same values and gradient as activate(). But if x holds codes, the result waits for
+/// parameters of its own, as that of an elementwise function does.   docs/quantization.md (18)
+Tensor activate_with_own_params(Tensor x, Activation activation);
+
 }  // namespace quantrain

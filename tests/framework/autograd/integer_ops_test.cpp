@@ -86,6 +86,21 @@ TEST_CASE("relu clamps codes", "[autograd][relu][integer]") {
   }
 }
 
+TEST_CASE("relu with its own parameters is a function of codes", "[autograd][relu][integer]") {
+  for (const QType& type : test::activation_types()) {
+    const Tensor x = activations({5, 13}, type, 0.25f, zero_of(type), 1);
+    for (const Activation activation : {Activation::kRelu, Activation::kRelu6}) {
+      const Tensor y = activate_with_own_params(x, activation);
+      CHECK(y.kind() == ValueKind::kWaiting);
+      CHECK(values(y) == values(activate(as_floats(x), activation)));
+      check_same_gradient(y, activate(as_floats(x).set_requires_grad(true), activation));
+    }
+  }
+  const Tensor sums = quarter_accumulators({-1, 3, 7});  // they wait already
+  CHECK(TensorAccess::waiting(activate_with_own_params(sums, Activation::kRelu)) ==
+        TensorAccess::waiting(sums));
+}
+
 TEST_CASE("max_pool2d of codes equals max_pool2d of the values they represent",
           "[autograd][max_pool2d][integer]") {
   for (const QType& type : test::activation_types()) {
