@@ -10,7 +10,6 @@
 #include "framework/core/error.hpp"
 
 namespace quantrain {
-
 namespace {
 
 // A module in the output slot chooses parameters for the result.

@@ -15,10 +15,9 @@ namespace quantrain::quant {
 /// output of each convolution, Linear, Add, Mul, average pool, Mean, Concat, Softmax, elementwise
 /// function and arithmetic operation with constants, and of a ReLU that is not fused and has an
 /// entry in the QConfig. An output is quantized after the batch norm and ReLU that are fused with
-/// its operation. The input takes range and features from the
-/// example's codes; for plain floats the range is QConfig::input_range. A batch norm is folded into
-/// the convolution or Linear that precedes it; any other batch norm gets an output range of its
-/// own.
+/// its operation. The input takes range and features from the example's codes; for plain floats the
+/// range is QConfig::input_range. A batch norm is folded into the convolution or Linear that
+/// precedes it; any other batch norm gets an output range of its own.
 /// docs/quantization.md (12), (15), (24)
 /// Train afterwards, with an optimizer made after this call, because learned scales are new
 /// parameters. Ranges move in training mode only; the range of a Softmax is [0, 1] and never moves.

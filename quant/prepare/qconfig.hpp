@@ -50,7 +50,8 @@ struct LayerConfig {
 /// A batch norm, ReLU or ReLU6 that is fused with the layer before it has that layer's settings. A
 /// ReLU or ReLU6 is not fused if other layers read its input, too, or if its input comes from an
 /// operation that keeps codes, such as a max pool. It keeps the codes of its input. If `types` or
-/// `layers` has an entry for it, it has a range and bits of its own instead.
+/// `layers` has an entry for it, it has a range and bits of its own instead. An entry with
+/// `quantize = false` leaves it the codes of its input, and convert accepts it.
 /// prepare_qat and prepare_ptq refuse an entry if none of the layers that it applies to has an
 /// operation to quantize. An entry with `quantize = false` must apply to such a layer, too.
 struct QConfig {

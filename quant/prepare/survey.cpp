@@ -50,11 +50,10 @@ void Survey::survey(const GraphNode& node) {
   const bool in_float = stays_float(node);
   if (!in_float) check_integer_form(node);
   const QuantizationTraits traits = node.node->traits();
-  const bool fused = fused_.count(node.index) != 0;
+  if (fused_.contains(node.index)) return;
   // A layer that the configuration leaves in float has a site, so that the configuration may name
   // it, even if its operations close no range.
   const bool computes = !traits.is_view && !traits.is_activation;
-  if (fused) return;
   if (traits.closes_range || (in_float && computes) || has_own_entry(node)) add_site(node);
 }
 

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <limits>
 #include <string>
 
 #include "framework/core/error.hpp"
@@ -9,6 +8,7 @@
 #include "quant/analysis/sensitivity.hpp"
 #include "quant/lowering/convert.hpp"
 #include "tests/catch.hpp"
+#include "tests/floats.hpp"
 #include "tests/quant/networks.hpp"
 #include "tests/quant/parity_checks.hpp"
 #include "tests/temporary_folder.hpp"
@@ -18,9 +18,10 @@
 namespace quantrain::quant::test {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+using quantrain::test::kInfinity;
 
-/// y = x + norm(conv(rectifier(x))). Two layers read x, so neither fuses the rectifier.
+/// y = x + norm(conv(rectifier(x))). Two layers read x, so the layer before does not fuse the
+/// rectifier.
 template <class Rectifier>
 class PreActivation : public Module {
  public:
@@ -53,6 +54,7 @@ Sequential net_with(const MakeRectifier& rectifier) {
 }
 
 ReLU relu() { return {}; }
+ReLU6 relu6() { return {}; }
 
 /// 8 bits, but these for layers of the type.
 QConfig config_with(const std::string& type, int bits) {
@@ -62,12 +64,16 @@ QConfig config_with(const std::string& type, int bits) {
   return config;
 }
 
-/// Bits of the codes of the value with this name.
-int bits_of(const IntegerModel& model, std::string_view name) {
+/// Parameters of the value with this name.
+QParams params_of(const IntegerModel& model, std::string_view name) {
   const auto& values = model.program().values;
   const auto found = std::find_if(
       values.begin(), values.end(), [&](const integer::Value& v) { return v.name == name; });
-  return found == values.end() ? 0 : found->params->type.bits;
+  REQUIRE(found != values.end());
+  return found->params.value();
+}
+int bits_of(const IntegerModel& model, std::string_view name) {
+  return params_of(model, name).type.bits;
 }
 
 int64_t lookups(const IntegerModel& model) {
@@ -106,7 +112,7 @@ TEST_CASE("a ReLU that is not fused has the bits of its entry in the configurati
   check_trained(relu, config, bits);
   config = config_with("ReLU6", bits);
   config.types["ReLU6"].activation.estimator = estimator;
-  check_trained([] { return ReLU6{}; }, config, bits);
+  check_trained(relu6, config, bits);
 }
 
 TEST_CASE("without an entry, a ReLU that is not fused keeps the codes of its input",
@@ -120,14 +126,10 @@ TEST_CASE("without an entry, a ReLU that is not fused keeps the codes of its inp
   calibrate(net, images);
   const IntegerModel model = convert(net, images);
   check_parity(net, model, random_images({40, 8, 8, 1}, 9));
-  const auto params = [&](const std::string& name) {
-    const auto& values = model.program().values;
-    return std::find_if(values.begin(), values.end(), [&](const auto& v) { return v.name == name; })
-        ->params;
-  };
-  CHECK(params("1.rectifier") == params("0"));
-  CHECK(params("2.rectifier")->type.bits == 4);
-  CHECK(params("2.rectifier") != params("1.sum"));
+  CHECK(bits_of(model, "0") == 8);
+  CHECK(params_of(model, "1.rectifier") == params_of(model, "0"));
+  CHECK(bits_of(model, "2.rectifier") == 4);
+  CHECK(bits_of(model, "1.sum") == 8);
 }
 
 TEST_CASE("a ReLU with bits of its own computes what a clamp does", "[quant][relu]") {
@@ -142,12 +144,10 @@ TEST_CASE("a ReLU with bits of its own computes what a clamp does", "[quant][rel
     convert(net, images).run(span_of(images), logits);
     return logits;
   };
-  CHECK(outputs(relu, "ReLU") == outputs([] { return Clamp{0.0f, kInfinity}; }, "Clamp"));
-  CHECK(outputs([] { return ReLU6{}; }, "ReLU6") == outputs(
-                                                        [] {
-                                                          return Clamp{0.0f, kRelu6Bound};
-                                                        },
-                                                        "Clamp"));
+  const auto clamp = [] { return Clamp{0.0f, kInfinity}; };
+  CHECK(outputs(relu, "ReLU") == outputs(clamp, "Clamp"));
+  const auto clamp6 = [] { return Clamp{0.0f, kRelu6Bound}; };
+  CHECK(outputs(relu6, "ReLU6") == outputs(clamp6, "Clamp"));
 }
 
 TEST_CASE("an entry for ReLUs reaches those that are not fused", "[quant][relu][serial]") {
@@ -208,7 +208,7 @@ TEST_CASE("a saved network keeps the entry for its ReLUs", "[quant][relu][networ
   CHECK(convert(copied, example).program() == model.program());
 }
 
-/// Runs a layer that it did not register, and that has the name of another place.
+/// Runs a ReLU that another module registered.
 class Borrower : public Module {
  public:
   explicit Borrower(std::shared_ptr<ReLU> relu)
